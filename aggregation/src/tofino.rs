@@ -9,8 +9,8 @@
 //!
 //! The minimum is found by a tree. MSNs are stored in egress: a copy of each ACK or NAK, the record, leaves by the port
 //! of its own path and updates that path's MSN there. The window of the source advances when the record has
-//! recirculated to ingress. Selective NAKs are not supported. For the effects on members see docs/book/src/tofino.md,
-//! "What the target forces".
+//! recirculated to ingress. Selective NAKs are not supported. For all differences from v1model see
+//! p4src/tna/differences.md.
 
 use std::sync::Arc;
 

@@ -42,6 +42,9 @@ pub const OPCODE_RC_SEND_FIRST: u8 = 0;
 /// BTH opcode of RDMA WRITE First
 pub const OPCODE_RC_WRITE_FIRST: u8 = 6;
 
+/// BTH opcode of RDMA WRITE Last
+pub const OPCODE_RC_WRITE_LAST: u8 = 8;
+
 /// BTH opcode of RDMA WRITE Only
 pub const OPCODE_RC_WRITE_ONLY: u8 = 10;
 
@@ -705,39 +708,63 @@ impl Kind {
     ];
 }
 
-/// Decision of the ingress pipeline on a group's packet, which the egress pipeline executes.
+/// What the egress pipeline does with a packet or a clone of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Verdict {
-    /// no verdict: the packet is not of a group, or is dropped
+    /// nothing: the packet is dropped, or not cloned
     None = 0,
-    /// replicate data: one copy for each path
-    Replicate = 1,
+    /// send the packet as ingress has left it: unicast, ARP replies, and frames of the controller
+    Forward = 1,
+    /// replicate a datagram: one copy for each port but its own
+    Datagram = 2,
+    /// replicate data: one copy for each path that needs it
+    Replicate = 3,
     /// forward a CNP, a selective or a fatal NAK to the source
-    Pass = 2,
+    Pass = 4,
     /// send a merged ACK or NAK to the source
-    Feedback = 3,
-    /// turn a request into an ACK or NAK to its sender
-    Answer = 4,
+    Feedback = 5,
+    /// send the ACK or NAK that a request has become to its sender
+    Answer = 6,
     /// update only the retransmission filter, by an ACK that does not advance the minimum
-    Record = 5,
-    /// recirculate an ACK to find the minimum
-    Walk = 6,
-    /// pass an ACK to the controller, which computes the minimum
-    Punt = 7,
+    Record = 7,
+    /// the same, by a clone of an ACK that is forwarded
+    Mirror = 8,
+    /// update the retransmission filter, and recirculate the ACK to find the minimum
+    Walk = 9,
+    /// recirculate an ACK again
+    ContinueWalk = 10,
+    /// turn old data into an ACK, and recirculate that to find the minimum
+    ProbeWalk = 11,
+    /// update the retransmission filter, and pass the ACK to the controller, which computes the minimum
+    Punt = 12,
+    /// turn old data into an ACK, and pass that to the controller
+    ProbePunt = 13,
+    /// execute a register access of the controller, and reply to it
+    Registers = 14,
+    /// pass the packet to the controller
+    ToController = 15,
 }
 
 impl Verdict {
     /// All values of `Verdict`, in the order of the P4 program.
-    pub const ALL: [Verdict; 8] = [
+    pub const ALL: [Verdict; 16] = [
         Verdict::None,
+        Verdict::Forward,
+        Verdict::Datagram,
         Verdict::Replicate,
         Verdict::Pass,
         Verdict::Feedback,
         Verdict::Answer,
         Verdict::Record,
+        Verdict::Mirror,
         Verdict::Walk,
+        Verdict::ContinueWalk,
+        Verdict::ProbeWalk,
         Verdict::Punt,
+        Verdict::ProbePunt,
+        Verdict::Registers,
+        Verdict::ToController,
     ];
 }
 
@@ -796,7 +823,7 @@ pub enum TreeOp {
     Update = 1,
     /// read the minimum without an update
     Keep = 2,
-    /// store the word that the controller sets, even if it is older
+    /// compute the minimum again, after the controller has set the word of the path
     Force = 3,
     /// initialise all paths of the node with the word's PSN
     Init = 4,

@@ -13,15 +13,15 @@ control ArpResponder(inout headers_t hdr,
                      inout metadata_t meta,
                      in port_t ingress_port,
                      inout port_t egress_port) {
-    @id(1) DIRECT_COUNTER(arp_targets_counter);
+    @id(DIRECT_COUNTER_ID_ARP_TARGETS) DIRECT_COUNTER(arp_targets_counter);
 
-    @id(3)
+    @id(ACTION_ID_IGNORE)
     action ignore() {
         arp_targets_counter.count();
         meta.drop_reason = Drop.ARP_NOT_FOR_US;
     }
 
-    @id(4)
+    @id(ACTION_ID_REPLY)
     action reply(mac_t mac) {
         arp_targets_counter.count();
         ipv4_addr_t asked = hdr.arp.target_ip;
@@ -35,7 +35,7 @@ control ArpResponder(inout headers_t hdr,
         egress_port = ingress_port;
     }
 
-    @id(2)
+    @id(TABLE_ID_ARP_TARGETS)
     table arp_targets {
         key = { hdr.arp.target_ip: lpm @name("target_ip"); }
         actions = { reply; ignore; }

@@ -25,15 +25,15 @@
 #define ALFIRK_BRIDGE_ENTRY_P4
 
 control BridgeEntry(inout headers_t hdr, inout metadata_t meta, in port_t ingress_port) {
-    @id(4) DIRECT_COUNTER(members_counter);
+    @id(DIRECT_COUNTER_ID_MEMBERS) DIRECT_COUNTER(members_counter);
 
-    @id(9)
+    @id(ACTION_ID_NOT_A_MEMBER)
     action not_a_member() {
         members_counter.count();
         meta.drop_reason = Drop.NOT_A_MEMBER;
     }
 
-    @id(10)
+    @id(ACTION_ID_ENTER)
     action enter(bit<16> id_xor, bit<16> sport_xor) {
         members_counter.count();
         hdr.ipv4.src = hdr.ipv4.dst;
@@ -43,7 +43,7 @@ control BridgeEntry(inout headers_t hdr, inout metadata_t meta, in port_t ingres
 #endif
     }
 
-    @id(11)
+    @id(ACTION_ID_ENTER_RECEIVER)
     action enter_receiver(bit<16> id_xor, bit<16> sport_xor) {
         enter(id_xor, sport_xor);
         if (meta.kind == Kind.DATA) {
@@ -51,8 +51,8 @@ control BridgeEntry(inout headers_t hdr, inout metadata_t meta, in port_t ingres
         }
     }
 
-    @id(5)
-    @entry_restriction("ingress_port < 510 && src_ip != 0")
+    @id(TABLE_ID_MEMBERS)
+    @entry_restriction(QUOTED(ingress_port < END_OF_PORTS && src_ip != 0))
     table members {
         key = {
             meta.group_index: exact @name("group_index") @refers_to(receivers, group_index);

@@ -19,7 +19,7 @@ control BridgeExit(inout headers_t hdr,
                    in port_t egress_port,
                    out bool is_to_host,
                    inout slot_t receiver) {
-    @id(7) DIRECT_COUNTER(receivers_counter);
+    @id(DIRECT_COUNTER_ID_RECEIVERS) DIRECT_COUNTER(receivers_counter);
     bit<16> with_reth_id_xor = 0;
     bit<16> with_reth_sport_xor = 0;
     bit<64> with_reth_va_xor = 0;
@@ -27,12 +27,12 @@ control BridgeExit(inout headers_t hdr,
     bit<16> without_reth_id_xor = 0;
     bit<16> without_reth_sport_xor = 0;
 
-    @id(18)
+    @id(ACTION_ID_EXIT_TO_SWITCH)
     action to_switch() {
         receivers_counter.count();
     }
 
-    @id(19)
+    @id(ACTION_ID_DELIVER)
     action deliver(mac_t mac, ipv4_addr_t ip, qpn_t qpn,
                    bit<16> id_xor, bit<16> sport_xor,
                    bit<16> reth_id_xor, bit<16> reth_sport_xor,
@@ -52,7 +52,7 @@ control BridgeExit(inout headers_t hdr,
     }
 
     // For a receiver with announced memory regions (memory_regions.p4).
-    @id(23)
+    @id(ACTION_ID_DELIVER_WITH_SLOT)
     action deliver_with_slot(mac_t mac, ipv4_addr_t ip, qpn_t qpn,
                              bit<16> id_xor, bit<16> sport_xor,
                              bit<16> reth_id_xor, bit<16> reth_sport_xor,
@@ -61,8 +61,8 @@ control BridgeExit(inout headers_t hdr,
         receiver = slot;
     }
 
-    @id(8)
-    @entry_restriction("egress_port < 510")
+    @id(TABLE_ID_RECEIVERS)
+    @entry_restriction(QUOTED(egress_port < END_OF_PORTS))
     table receivers {
         key = {
             meta.group_index: exact @name("group_index");

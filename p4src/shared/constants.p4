@@ -25,6 +25,7 @@ const bit<16> UDP_PORT_MRP = 4790;  // UDP port of Alfirk's registration protoco
 // BTH opcode of SEND First; OPCODE_RC_* are those of the reliable connection service (IBTA vol. 1, table 38).
 const bit<8> OPCODE_RC_SEND_FIRST = 0x00;
 const bit<8> OPCODE_RC_WRITE_FIRST = 0x06;  // BTH opcode of RDMA WRITE First
+const bit<8> OPCODE_RC_WRITE_LAST = 0x08;  // BTH opcode of RDMA WRITE Last
 const bit<8> OPCODE_RC_WRITE_ONLY = 0x0a;  // BTH opcode of RDMA WRITE Only
 const bit<8> OPCODE_RC_WRITE_ONLY_IMM = 0x0b;  // BTH opcode of RDMA WRITE Only with Immediate
 const bit<8> OPCODE_RC_READ_REQUEST = 0x0c;  // BTH opcode of RDMA READ Request

@@ -13,24 +13,24 @@
 control DatagramMulticast(inout headers_t hdr,
                           inout metadata_t meta,
                           inout bit<16> mcast_grp) {
-    @id(10) DIRECT_COUNTER(groups_counter);
+    @id(DIRECT_COUNTER_ID_DATAGRAM_GROUPS) DIRECT_COUNTER(groups_counter);
     // XOR of the lower 23 bits of the destination MAC address and of the IPv4 group address; 0 if both match.
     bit<23> mac_difference;
 
-    @id(24)
+    @id(ACTION_ID_NOT_A_DATAGRAM_GROUP)
     action not_a_group() {
         groups_counter.count();
         meta.drop_reason = Drop.NO_ROUTE;
     }
 
     // PRE groups of datagrams follow those of reliable multicast, which are 1 to MAX_GROUPS.
-    @id(25)
+    @id(ACTION_ID_REPLICATE)
     action replicate(bit<16> index) {
         groups_counter.count();
         mcast_grp = FIRST_DATAGRAM_PRE_GROUP + index;
     }
 
-    @id(10)
+    @id(TABLE_ID_DATAGRAM_GROUPS)
     @entry_restriction("group_ip >= 0xe0000000 && group_ip < 0xf0000000")
     table groups {
         key = { hdr.ipv4.dst: exact @name("group_ip"); }

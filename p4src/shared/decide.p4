@@ -1,12 +1,12 @@
-// Verdict on a group's packet, after all registers have been read: what happens to it, and its egress port.
+// Decision on a group's packet, after all registers have been read: what happens to it, and its egress port.
 //
 //   DATA           acknowledged by all paths            ANSWER: an ACK of the minimum to its sender
-//                  not from the source                  dropped; old data becomes a probe for the minimum (WALK, PUNT)
-//                  else                                 REPLICATE
+//                  not from the source                  dropped; old data becomes a probe (PROBE_WALK, PROBE_PUNT)
+//                  else                                 REPLICATE; a clone of old data becomes a probe
 //   ACK, NAK       a NAK is pending after the minimum   FEEDBACK: that NAK to the source
 //   MIN_SEARCH     the minimum has advanced             FEEDBACK: an ACK of the minimum to the source
 //                  else                                 RECORD: only the retransmission filter is updated
-//                  the minimum is not known yet         WALK, PUNT
+//                  the minimum is not known yet         WALK, CONTINUE_WALK, PUNT
 //   CNP            of the most congested path           PASS
 //   SELECTIVE_NAK  of a loss not yet reported           PASS
 //   FATAL_NAK                                           PASS: with the PSN after the last acknowledged one
@@ -27,32 +27,34 @@
 #ifndef ALFIRK_DECIDE_P4
 #define ALFIRK_DECIDE_P4
 
-// `is_final`: the packet is feedback that needs no further search. `is_answer`: the packet is old data, or a probe for it, that
-// all paths have. `forwards_nak`: the packet has become the pending NAK. `advances_minimum`: the minimum is beyond the last
-// acknowledged PSN.
-control Decide(inout headers_t hdr, inout metadata_t meta, in psn_t minimum, in msn_t msn, in bool is_final,
-               in bool is_answer, in bool advances_minimum, in bool forwards_nak, in SearchState search,
-               inout port_t egress_port) {
+control Decide(inout headers_t hdr, inout metadata_t meta, in minimum_t minimum, inout decision_t decision) {
     DataToAck() data_to_ack;
+    Verdict probe;
 
     apply {
-        egress_port = meta.source_port[8:0];
-        if (is_final && !is_answer) {
-            meta.verdict = Verdict.RECORD;
-            hdr.aeth.msn = msn;
-            if (!forwards_nak && advances_minimum) {
-                hdr.bth.psn = minimum;
+        decision.port = meta.source_port[8:0];
+        if (minimum.is_final && !minimum.is_answer) {
+            decision.verdict = Verdict.RECORD;
+            hdr.aeth.msn = minimum.msn;
+            if (!minimum.forwards_nak && minimum.advances) {
+                hdr.bth.psn = minimum.psn;
                 hdr.aeth.kind = AETH_ACK;
                 hdr.aeth.value = SYNDROME_ACK_NO_CREDITS[4:0];
             }
-            if ((forwards_nak || advances_minimum) && meta.source_port != 0) {
-                meta.verdict = Verdict.FEEDBACK;
+            if ((minimum.forwards_nak || minimum.advances) && meta.source_port != 0) {
+                decision.verdict = Verdict.FEEDBACK;
+                if (meta.role == Role.NONE) {
+                    decision.clone = Verdict.MIRROR;
+                }
+            } else if (meta.role == Role.NONE) {
+                decision.port = meta.origin_port;
             } else {
-                egress_port = meta.origin_port;
+                // The retransmission filter was updated before the walk.
+                meta.drop_reason = Drop.FEEDBACK_MERGED;
             }
-        } else if (is_answer || meta.kind == Kind.READ) {
-            meta.verdict = Verdict.ANSWER;
-            egress_port = meta.origin_port;
+        } else if (minimum.is_answer || meta.kind == Kind.READ) {
+            decision.verdict = Verdict.ANSWER;
+            decision.port = meta.origin_port;
             if (meta.kind != Kind.MIN_SEARCH) {
                 data_to_ack.apply(hdr);
             }
@@ -61,56 +63,62 @@ control Decide(inout headers_t hdr, inout metadata_t meta, in psn_t minimum, in 
                 hdr.aeth.kind = AETH_NAK;
                 hdr.aeth.value = NAK_INVALID_REQUEST;
                 if (meta.is_source == 1) {
-                    hdr.aeth.msn = msn;
+                    hdr.aeth.msn = minimum.msn;
                 }
                 // Earlier data of its sender may be missing at some receiver.
-                if (PSN_LT(minimum + 1, hdr.bth.psn)) {
-                    hdr.bth.psn = minimum + 1;
+                if (PSN_LT(minimum.psn + 1, hdr.bth.psn)) {
+                    hdr.bth.psn = minimum.psn + 1;
                 }
-            } else if (meta.is_source == 1 || hdr.bth.psn == minimum) {
-                hdr.bth.psn = minimum;
-                hdr.aeth.msn = msn;
+            } else if (meta.is_source == 1 || hdr.bth.psn == minimum.psn) {
+                hdr.bth.psn = minimum.psn;
+                hdr.aeth.msn = minimum.msn;
             }
         } else if (meta.kind == Kind.DATA) {
-            if (meta.min_psn == MinPsn.PUNT && meta.is_retransmission == 1) {
-                meta.packet_in_reason = PacketInReason.PROBE;
+            probe = Verdict.NONE;
+            if (meta.role == Role.PROBE) {
+                probe = Verdict.PROBE_WALK;
+            } else if (meta.min_psn == MinPsn.PUNT && meta.is_retransmission == 1) {
+                probe = Verdict.PROBE_PUNT;
+                decision.packet_in_reason = PacketInReason.PROBE;
             }
             if (meta.from_current_source == 1) {
-                meta.verdict = Verdict.REPLICATE;
-            } else if (meta.role == Role.PROBE) {
-                meta.verdict = Verdict.WALK;
-                egress_port = meta.origin_port;
-            } else if (meta.packet_in_reason == PacketInReason.PROBE) {
-                meta.verdict = Verdict.PUNT;
-            } else {
+                decision.verdict = Verdict.REPLICATE;
+                decision.group = meta.group_index + 1;
+                decision.clone = probe;
+            } else if (probe == Verdict.NONE) {
                 meta.drop_reason = Drop.NOT_THE_SOURCE;
+            } else {
+                decision.verdict = probe;
+                decision.port = probe == Verdict.PROBE_PUNT ? CPU_PORT : meta.origin_port;
             }
         } else if (meta.kind == Kind.FATAL_NAK) {
-            meta.verdict = Verdict.PASS;
-            meta.packet_in_reason = PacketInReason.FATAL_NAK;
-            hdr.bth.psn = minimum + 1;
-            hdr.aeth.msn = msn;
+            decision.verdict = Verdict.PASS;
+            decision.clone = Verdict.TO_CONTROLLER;
+            decision.packet_in_reason = PacketInReason.FATAL_NAK;
+            hdr.bth.psn = minimum.psn + 1;
+            hdr.aeth.msn = minimum.msn;
         } else if (meta.kind == Kind.CNP || meta.kind == Kind.SELECTIVE_NAK) {
-            meta.verdict = Verdict.PASS;
+            decision.verdict = Verdict.PASS;
         } else if (meta.kind == Kind.COMMAND) {
-            meta.verdict = Verdict.ANSWER;
+            decision.verdict = Verdict.ANSWER;
             if (hdr.feedback.port != 0) {
-                egress_port = hdr.feedback.port[8:0];
+                decision.port = hdr.feedback.port[8:0];
             }
             hdr.feedback.setInvalid();
             hdr.packet_out.setInvalid();
-        } else if (meta.kind == Kind.MIN_SEARCH && search == SearchState.LOST) {
+        } else if (meta.kind == Kind.MIN_SEARCH && minimum.search == SearchState.LOST) {
             meta.drop_reason = Drop.WALK_TAKEN_OVER;
-        } else if (search == SearchState.ON) {
-            meta.verdict = Verdict.WALK;
-            egress_port = meta.origin_port;
+        } else if (minimum.search == SearchState.ON) {
+            decision.verdict = meta.kind == Kind.MIN_SEARCH ? Verdict.CONTINUE_WALK : Verdict.WALK;
+            decision.port = meta.origin_port;
         } else {
-            meta.verdict = Verdict.PUNT;
-            meta.packet_in_reason = PacketInReason.FEEDBACK;
+            decision.verdict = Verdict.PUNT;
+            decision.port = CPU_PORT;
+            decision.packet_in_reason = PacketInReason.FEEDBACK;
         }
 
         // There is no source before any data.
-        if (egress_port == 0 && (meta.verdict == Verdict.PASS || meta.kind == Kind.COMMAND)) {
+        if (decision.port == 0 && (decision.verdict == Verdict.PASS || meta.kind == Kind.COMMAND)) {
             meta.drop_reason = Drop.NO_SOURCE;
         }
     }

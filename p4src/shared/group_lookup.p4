@@ -21,15 +21,15 @@ control GroupLookup(inout headers_t hdr,
                     inout metadata_t meta,
                     in port_t ingress_port,
                     out bool is_group) {
-    @id(2) DIRECT_COUNTER(groups_counter);
-    @id(3) DIRECT_COUNTER(mft_counter);
+    @id(DIRECT_COUNTER_ID_GROUPS) DIRECT_COUNTER(groups_counter);
+    @id(DIRECT_COUNTER_ID_MFT) DIRECT_COUNTER(mft_counter);
 
-    @id(5)
+    @id(ACTION_ID_NOT_A_GROUP)
     action not_a_group() {
         groups_counter.count();
     }
 
-    @id(6)
+    @id(ACTION_ID_SET_GROUP)
     action set_group(@refers_to(mft, group_index) group_t group_index, path_t paths, bit<2> min_psn, bit<2> icrc) {
         groups_counter.count();
         meta.group_index = group_index;
@@ -41,14 +41,14 @@ control GroupLookup(inout headers_t hdr,
         meta.is_selective = 0;
     }
 
-    @id(22)
+    @id(ACTION_ID_SET_GROUP_WITH_QPN)
     action set_group_with_qpn(@refers_to(mft, group_index) group_t group_index, path_t paths,
                               bit<2> min_psn, bit<2> icrc, qpn_t virtual_qpn) {
         set_group(group_index, paths, min_psn, icrc);
         meta.virtual_qpn = virtual_qpn;
     }
 
-    @id(26)
+    @id(ACTION_ID_SET_GROUP_WITH_LIMITS)
     action set_group_with_limits(@refers_to(mft, group_index) group_t group_index, path_t paths, bit<2> min_psn,
                                  bit<2> icrc, qpn_t virtual_qpn, bit<24> window, bit<1> is_selective) {
         set_group_with_qpn(group_index, paths, min_psn, icrc, virtual_qpn);
@@ -56,7 +56,7 @@ control GroupLookup(inout headers_t hdr,
         meta.is_selective = is_selective;
     }
 
-    @id(3)
+    @id(TABLE_ID_GROUPS)
     @entry_restriction("mcst_id > 0x00ffffff && mcst_id < 0xe0000000")
     table groups {
         key = { hdr.ipv4.dst: exact @name("mcst_id"); }
@@ -66,13 +66,13 @@ control GroupLookup(inout headers_t hdr,
         size = MAX_GROUPS;
     }
 
-    @id(7)
+    @id(ACTION_ID_NOT_A_PATH)
     action not_a_path() {
         mft_counter.count();
         meta.drop_reason = Drop.NOT_A_PATH;
     }
 
-    @id(8)
+    @id(ACTION_ID_SET_PATH)
     action set_path(path_t path_index, bit<16> absent, bit<1> is_host) {
         mft_counter.count();
         meta.path_index = path_index;
@@ -80,8 +80,8 @@ control GroupLookup(inout headers_t hdr,
         meta.is_host = is_host;
     }
 
-    @id(4)
-    @entry_restriction("ingress_port < 510")
+    @id(TABLE_ID_MFT)
+    @entry_restriction(QUOTED(ingress_port < END_OF_PORTS))
     table mft {
         key = {
             meta.group_index: exact @name("group_index");

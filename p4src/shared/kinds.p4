@@ -3,6 +3,8 @@
 #ifndef ALFIRK_KINDS_P4
 #define ALFIRK_KINDS_P4
 
+#include "types.p4"
+
 // Kind of a packet of a group, from its transport headers (classify.p4).
 enum bit<4> Kind {
     NONE = 0,       // not a packet of a group
@@ -19,16 +21,34 @@ enum bit<4> Kind {
     WINDOW = 11  // on Tofino: a recirculated record of an ACK that advances the window of the source
 }
 
-// Decision of the ingress pipeline on a group's packet, which the egress pipeline executes.
-enum bit<3> Verdict {
-    NONE = 0,  // no verdict: the packet is not of a group, or is dropped
-    REPLICATE = 1,  // replicate data: one copy for each path
-    PASS = 2,       // forward a CNP, a selective or a fatal NAK to the source
-    FEEDBACK = 3,   // send a merged ACK or NAK to the source
-    ANSWER = 4,     // turn a request into an ACK or NAK to its sender
-    RECORD = 5,     // update only the retransmission filter, by an ACK that does not advance the minimum
-    WALK = 6,       // recirculate an ACK to find the minimum
-    PUNT = 7        // pass an ACK to the controller, which computes the minimum
+// What the egress pipeline does with a packet or a clone of it.
+enum bit<4> Verdict {
+    NONE = 0,  // nothing: the packet is dropped, or not cloned
+    FORWARD = 1,  // send the packet as ingress has left it: unicast, ARP replies, and frames of the controller
+    DATAGRAM = 2,  // replicate a datagram: one copy for each port but its own
+    REPLICATE = 3,  // replicate data: one copy for each path that needs it
+    PASS = 4,  // forward a CNP, a selective or a fatal NAK to the source
+    FEEDBACK = 5,  // send a merged ACK or NAK to the source
+    ANSWER = 6,  // send the ACK or NAK that a request has become to its sender
+    RECORD = 7,  // update only the retransmission filter, by an ACK that does not advance the minimum
+    MIRROR = 8,  // the same, by a clone of an ACK that is forwarded
+    WALK = 9,  // update the retransmission filter, and recirculate the ACK to find the minimum
+    CONTINUE_WALK = 10,  // recirculate an ACK again
+    PROBE_WALK = 11,  // turn old data into an ACK, and recirculate that to find the minimum
+    PUNT = 12,  // update the retransmission filter, and pass the ACK to the controller, which computes the minimum
+    PROBE_PUNT = 13,  // turn old data into an ACK, and pass that to the controller
+    REGISTERS = 14,  // execute a register access of the controller, and reply to it
+    TO_CONTROLLER = 15  // pass the packet to the controller
+}
+
+// Decision of the ingress pipeline on a packet that has no drop reason. One place at the end of ingress executes it, and carries it
+// to egress, which executes the two verdicts.
+struct decision_t {
+    Verdict verdict;  // on the packet
+    Verdict clone;  // on a clone of the received packet; NONE: the packet is not cloned
+    port_t port;  // egress port, if `group` is 0
+    bit<16> group;  // PRE multicast group, 0 if the packet is not replicated
+    bit<8> packet_in_reason;  // PacketInReason of the packet or its clone, 0 if neither goes to the controller
 }
 
 // Purpose of a clone or recirculated packet, chosen by the ingress pipeline.
@@ -51,9 +71,22 @@ enum bit<3> TreeOp {
     NONE = 0,    // no operation: the packet concerns no path
     UPDATE = 1,  // store the word that the path has acknowledged or sent, if it is newer than the stored one
     KEEP = 2,    // read the minimum without an update
-    FORCE = 3,   // store the word that the controller sets, even if it is older
+    FORCE = 3,   // compute the minimum again, after the controller has set the word of the path
     INIT = 4,    // initialise all paths of the node with the word's PSN
     LOOK = 5     // read the oldest word of the node
+}
+
+// The minimum of a group, as far as the steps of the chain have found it out (v1model/ack_aggregate.p4).
+struct minimum_t {
+    bool is_accepted;  // the path's newest PSN has advanced, or was repeated
+    bool is_rise;  // the path's newest PSN has advanced
+    SearchState search;  // state of the packet's search by recirculation
+    bool is_final;  // the packet is feedback that needs no further search
+    psn_t psn;  // PSN of the minimum, or a lower bound of it
+    msn_t msn;  // MSN acknowledged with that PSN
+    bool advances;  // the PSN is beyond the one last acknowledged to the source
+    bool is_answer;  // the packet is old data, or a probe for it, that all paths have
+    bool forwards_nak;  // the packet has become the pending NAK
 }
 
 #endif  // ALFIRK_KINDS_P4

@@ -57,6 +57,8 @@ const bit<32> SIZE_ARP_TARGETS = 1024;  // maximum number of entries of the tabl
 const bit<32> SIZE_ROUTES = 8192;  // maximum number of entries of the table routes
 const bit<32> SIZE_NEXT_HOPS = 4096;  // maximum number of entries of the table next_hops
 #define PORT_BITS 9
+// Ports of hosts and switches are below this number. On v1model it is the CPU port, and the next number is BMv2's drop port.
+#define END_OF_PORTS 510
 const bit<32> SIZE_PORTS = 32w1 << PORT_BITS;  // number of possible port numbers, 2^PORT_BITS
 // Number of cells per port in the meter of packets to the controller: one for each PacketInReason, rounded up to a power
 // of two.

@@ -12,16 +12,16 @@ control SourceGuard(inout headers_t hdr,
                     in port_t ingress_port) {
     bit<32> owner;
 
-    @id(1)
+    @id(ACTION_ID_ATTACHED)
     action attached(ipv4_addr_t ip) {
         owner = ip;
     }
 
-    @id(2)
+    @id(ACTION_ID_NOT_A_HOST)
     action not_a_host() {}
 
-    @id(1)
-    @entry_restriction("ingress_port < 510")
+    @id(TABLE_ID_HOSTS)
+    @entry_restriction(QUOTED(ingress_port < END_OF_PORTS))
     table hosts {
         key = { ingress_port: exact @name("ingress_port"); }
         actions = { attached; @defaultonly not_a_host; }

@@ -33,4 +33,8 @@ typedef bit<48> word_t;
 #define MSN_NEAR(known, short) \
     ((known) + (bit<24>)(((short) - (known)[15:0]) ^ 16w0x8000) - 24w0x8000)
 
+// The text with its macros expanded, as a string literal for annotations.
+#define QUOTED_UNEXPANDED(text) #text
+#define QUOTED(text) QUOTED_UNEXPANDED(text)
+
 #endif  // ALFIRK_TYPES_P4

@@ -70,7 +70,7 @@ control RouteBySender(inout ingress_metadata_t meta,
             ig_tm_md.ucast_egress_port = (PortId_t)meta.source;
         }
         meta.carried.packet_in_reason = PacketInReason.FATAL_NAK;
-        meta.mirror_origin = Origin.RECORD;
+        meta.mirror_origin = Origin.PACKET_IN;
         meta.mirror_session = SESSION_TO_CPU;
         ig_dprsr_md.mirror_type = MIRROR_TO_ORIGIN;
     }

@@ -107,7 +107,8 @@ control Admission(inout headers_t hdr, inout ingress_metadata_t meta, inout bool
     }
 
 #define UDP_OFFSET ((bit<16>)UDP_OFFSET_BYTES)
-#define PARTITION 0x7fff &&& 0x7fff
+    // A P_Key of the default partition, with either membership bit.
+#define PARTITION ((bit<16>)DEFAULT_PARTITION) &&& 0x7fff
 
     // Receivers drop a request with inconsistent lengths, so it must not be recorded as sent. (The length of the frame itself is not
     // checked, because a parser has no access to it.)

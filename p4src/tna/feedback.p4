@@ -12,6 +12,8 @@
 #ifndef ALFIRK_FEEDBACK_P4
 #define ALFIRK_FEEDBACK_P4
 
+#include "nak_ranks.p4"
+
 control Feedback(inout headers_t hdr, inout egress_metadata_t meta) {
     action ack_of_minimum() {
         hdr.bth.psn = ((bit<32>)meta.carried.minimum)[31:8];
@@ -40,7 +42,9 @@ control Feedback(inout headers_t hdr, inout egress_metadata_t meta) {
         hdr.aeth.value = NAK_INVALID_REQUEST;
     }
 
-    // The lower 8 bits of `waited` are the NAK's rank (waiting_nak.p4), 0 if there is none.
+#define WAITING_NAK(kind, code, rank) (_, _, _, rank): waiting_nak(kind, code);
+
+    // The lower 8 bits of `waited` are the NAK's rank (nak_ranks.p4), 0 if there is none.
     table reply {
         key = {
             meta.carried.kind: ternary;
@@ -58,39 +62,7 @@ control Feedback(inout headers_t hdr, inout egress_metadata_t meta) {
             (Kind.DATA, _, 1, _): ack_of_minimum();
             (Kind.DATA, _, 0, _): NoAction();
             (_, _, _, 0): ack_of_minimum();
-            (_, _, _, 33): waiting_nak(AETH_NAK, NAK_PSN_SEQUENCE_ERROR);
-            (_, _, _, 1): waiting_nak(AETH_RNR_NAK, 0);
-            (_, _, _, 2): waiting_nak(AETH_RNR_NAK, 31);
-            (_, _, _, 3): waiting_nak(AETH_RNR_NAK, 30);
-            (_, _, _, 4): waiting_nak(AETH_RNR_NAK, 29);
-            (_, _, _, 5): waiting_nak(AETH_RNR_NAK, 28);
-            (_, _, _, 6): waiting_nak(AETH_RNR_NAK, 27);
-            (_, _, _, 7): waiting_nak(AETH_RNR_NAK, 26);
-            (_, _, _, 8): waiting_nak(AETH_RNR_NAK, 25);
-            (_, _, _, 9): waiting_nak(AETH_RNR_NAK, 24);
-            (_, _, _, 10): waiting_nak(AETH_RNR_NAK, 23);
-            (_, _, _, 11): waiting_nak(AETH_RNR_NAK, 22);
-            (_, _, _, 12): waiting_nak(AETH_RNR_NAK, 21);
-            (_, _, _, 13): waiting_nak(AETH_RNR_NAK, 20);
-            (_, _, _, 14): waiting_nak(AETH_RNR_NAK, 19);
-            (_, _, _, 15): waiting_nak(AETH_RNR_NAK, 18);
-            (_, _, _, 16): waiting_nak(AETH_RNR_NAK, 17);
-            (_, _, _, 17): waiting_nak(AETH_RNR_NAK, 16);
-            (_, _, _, 18): waiting_nak(AETH_RNR_NAK, 15);
-            (_, _, _, 19): waiting_nak(AETH_RNR_NAK, 14);
-            (_, _, _, 20): waiting_nak(AETH_RNR_NAK, 13);
-            (_, _, _, 21): waiting_nak(AETH_RNR_NAK, 12);
-            (_, _, _, 22): waiting_nak(AETH_RNR_NAK, 11);
-            (_, _, _, 23): waiting_nak(AETH_RNR_NAK, 10);
-            (_, _, _, 24): waiting_nak(AETH_RNR_NAK, 9);
-            (_, _, _, 25): waiting_nak(AETH_RNR_NAK, 8);
-            (_, _, _, 26): waiting_nak(AETH_RNR_NAK, 7);
-            (_, _, _, 27): waiting_nak(AETH_RNR_NAK, 6);
-            (_, _, _, 28): waiting_nak(AETH_RNR_NAK, 5);
-            (_, _, _, 29): waiting_nak(AETH_RNR_NAK, 4);
-            (_, _, _, 30): waiting_nak(AETH_RNR_NAK, 3);
-            (_, _, _, 31): waiting_nak(AETH_RNR_NAK, 2);
-            (_, _, _, 32): waiting_nak(AETH_RNR_NAK, 1);
+            NAK_RANKS(WAITING_NAK)
         }
         size = 64;
     }

@@ -18,16 +18,16 @@
 #include "source_window.p4"
 
 control GroupLookup(inout headers_t hdr, inout ingress_metadata_t meta, inout bool is_group) {
-    @id(2) DIRECT_COUNTER(groups_counter);
-    @id(4) DIRECT_COUNTER(members_counter);
+    @id(DIRECT_COUNTER_ID_GROUPS) DIRECT_COUNTER(groups_counter);
+    @id(DIRECT_COUNTER_ID_MEMBERS) DIRECT_COUNTER(members_counter);
 
-    @id(5)
+    @id(ACTION_ID_NOT_A_GROUP)
     action not_a_group() {
         groups_counter.count();
     }
 
     // The parameters `paths`, `min_psn` and `icrc` are only for the controller, which reads them back; this target ignores them.
-    @id(22)
+    @id(ACTION_ID_SET_GROUP_WITH_QPN)
     action set_group_with_qpn(bit<16> group_index, bit<8> paths, bit<2> min_psn, bit<2> icrc, qpn_t virtual_qpn) {
         groups_counter.count();
         meta.qpn_difference = hdr.bth.dest_qp ^ virtual_qpn;
@@ -36,7 +36,7 @@ control GroupLookup(inout headers_t hdr, inout ingress_metadata_t meta, inout bo
     }
 
     // `is_selective` is only for the controller: this target does not support selective repeat (parser.p4).
-    @id(26)
+    @id(ACTION_ID_SET_GROUP_WITH_LIMITS)
     action set_group_with_limits(bit<16> group_index, bit<8> paths, bit<2> min_psn, bit<2> icrc, qpn_t virtual_qpn,
                                  bit<24> window, bit<1> is_selective) {
         groups_counter.count();
@@ -45,7 +45,7 @@ control GroupLookup(inout headers_t hdr, inout ingress_metadata_t meta, inout bo
         meta.window[31:8] = window;
     }
 
-    @id(3)
+    @id(TABLE_ID_GROUPS)
     @entry_restriction("mcst_id > 0x00ffffff && mcst_id < 0xe0000000")
     table groups {
         key = { hdr.ipv4.dst: exact @name("mcst_id"); }
@@ -55,12 +55,12 @@ control GroupLookup(inout headers_t hdr, inout ingress_metadata_t meta, inout bo
         size = MAX_GROUPS;
     }
 
-    @id(7)
+    @id(ACTION_ID_NOT_A_PATH)
     action not_a_path() {
         meta.drop_reason = Drop.NOT_A_PATH;
     }
 
-    @id(8)
+    @id(ACTION_ID_SET_PATH)
     action set_path(cell_t cell, bit<PATH_BITS> absent, bit<1> is_host) {
         meta.carried.cell = cell;
         meta.tie = (bit<8>)cell[PATH_BITS - 1:0];
@@ -68,8 +68,8 @@ control GroupLookup(inout headers_t hdr, inout ingress_metadata_t meta, inout bo
         meta.is_host = is_host;
     }
 
-    @id(4)
-    @entry_restriction("ingress_port < 510")
+    @id(TABLE_ID_MFT)
+    @entry_restriction(QUOTED(ingress_port < END_OF_PORTS))
     table mft {
         key = {
             hdr.ipv4.dst: exact @name("mcst_id");
@@ -80,12 +80,12 @@ control GroupLookup(inout headers_t hdr, inout ingress_metadata_t meta, inout bo
         size = SIZE_PATHS;
     }
 
-    @id(9)
+    @id(ACTION_ID_NOT_A_MEMBER)
     action not_a_member() {
         members_counter.count();
     }
 
-    @id(10)
+    @id(ACTION_ID_ENTER)
     action enter(bit<16> id_xor, bit<16> sport_xor) {
         members_counter.count();
         meta.is_member = 1;
@@ -95,7 +95,7 @@ control GroupLookup(inout headers_t hdr, inout ingress_metadata_t meta, inout bo
         hdr.udp.src_port = hdr.udp.src_port ^ sport_xor;
     }
 
-    @id(11)
+    @id(ACTION_ID_ENTER_RECEIVER)
     action enter_receiver(bit<16> id_xor, bit<16> sport_xor) {
         members_counter.count();
         meta.is_member = 1;
@@ -104,8 +104,8 @@ control GroupLookup(inout headers_t hdr, inout ingress_metadata_t meta, inout bo
         hdr.udp.src_port = hdr.udp.src_port ^ sport_xor;
     }
 
-    @id(5)
-    @entry_restriction("ingress_port < 510 && src_ip != 0")
+    @id(TABLE_ID_MEMBERS)
+    @entry_restriction(QUOTED(ingress_port < END_OF_PORTS && src_ip != 0))
     table members {
         key = {
             hdr.ipv4.dst: exact @name("mcst_id");

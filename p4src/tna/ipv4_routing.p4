@@ -14,21 +14,21 @@
 control Ipv4Routing(inout headers_t hdr,
                     inout ingress_metadata_t meta,
                     inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
-    @id(5) DIRECT_COUNTER(routes_counter);
-    @id(6) DIRECT_COUNTER(next_hops_counter);
+    @id(DIRECT_COUNTER_ID_ROUTES) DIRECT_COUNTER(routes_counter);
+    @id(DIRECT_COUNTER_ID_NEXT_HOPS) DIRECT_COUNTER(next_hops_counter);
     Hash<bit<16>>(HashAlgorithm_t.CRC16) hash;
     bit<16> ecmp_group = 0;
     bit<16> ecmp_index = 0;
     bit<16> ecmp_mask = 0;
     bit<16> ecmp_seed = 0;
 
-    @id(12)
+    @id(ACTION_ID_NO_ROUTE)
     action no_route() {
         routes_counter.count();
         meta.drop_reason = Drop.NO_ROUTE;
     }
 
-    @id(13)
+    @id(ACTION_ID_TO_HOST)
     action to_host(port_t port, mac_t mac) {
         routes_counter.count();
         ig_tm_md.ucast_egress_port = port;
@@ -37,14 +37,14 @@ control Ipv4Routing(inout headers_t hdr,
         hdr.ipv4.ttl = hdr.ipv4.ttl - 1;
     }
 
-    @id(14)
+    @id(ACTION_ID_ROUTE_TO_SWITCH)
     action to_switch(port_t port) {
         routes_counter.count();
         ig_tm_md.ucast_egress_port = port;
         hdr.ipv4.ttl = hdr.ipv4.ttl - 1;
     }
 
-    @id(15)
+    @id(ACTION_ID_ECMP)
     action ecmp(@refers_to(next_hops, ecmp_group) bit<16> group, bit<16> mask, bit<16> seed) {
         routes_counter.count();
         ecmp_group = group;
@@ -53,7 +53,7 @@ control Ipv4Routing(inout headers_t hdr,
         hdr.ipv4.ttl = hdr.ipv4.ttl - 1;
     }
 
-    @id(6)
+    @id(TABLE_ID_ROUTES)
     @entry_restriction("dst_ip::prefix_length > 0")
     table routes {
         key = { hdr.ipv4.dst: lpm @name("dst_ip"); }
@@ -71,19 +71,19 @@ control Ipv4Routing(inout headers_t hdr,
         ecmp_index = ecmp_index & ecmp_mask;
     }
 
-    @id(16)
+    @id(ACTION_ID_NO_NEXT_HOP)
     action no_next_hop() {
         next_hops_counter.count();
         meta.drop_reason = Drop.NO_ROUTE;
     }
 
-    @id(17)
+    @id(ACTION_ID_TO_SWITCH_HOP)
     action to_switch_hop(port_t port) {
         next_hops_counter.count();
         ig_tm_md.ucast_egress_port = port;
     }
 
-    @id(7)
+    @id(TABLE_ID_NEXT_HOPS)
     table next_hops {
         key = {
             ecmp_group: exact @name("ecmp_group");

@@ -2,7 +2,7 @@
 //
 // This file connects the controls. ../shared has all controls without target-specific externs; this folder has the others, with
 // the same file names as for v1model. ack_aggregate.p4 is the start of the protocol rules, and lists the steps by stage.
-// docs/book/src/tofino.md lists the features of v1model only.
+// differences.md lists the differences from v1model, with the reason for each.
 //
 // One source for Tofino (bf-p4c --target tofino --arch tna) and Tofino 2 (--target tofino2 --arch t2na).
 
@@ -16,6 +16,7 @@
 #include "externs.p4"
 #include "../shared/constants.p4"
 #include "../shared/headers.p4"
+#include "../shared/ids.p4"
 #include "../shared/kinds.p4"
 #include "../shared/sizes.p4"
 #include "../shared/types.p4"
@@ -50,7 +51,7 @@ control ingress(inout headers_t hdr,
                 in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
                 inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
                 inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
-    @id(1) Counter<bit<64>, bit<8>>(SIZE_DROP_REASONS, CounterType_t.PACKETS) drops;
+    @id(COUNTER_ID_INGRESS_DROPS) Counter<bit<64>, bit<8>>(SIZE_DROP_REASONS, CounterType_t.PACKETS) drops;
     CheckRegisterControl() check_register_control;
     SourceGuard() source_guard;
     ArpResponder() arp_responder;
@@ -133,7 +134,7 @@ control ingress(inout headers_t hdr,
                     arp_responder.apply(hdr, meta, meta.carried.ingress_port, ig_tm_md.ucast_egress_port);
                 } else if (meta.is_multicast == 1) {
                     datagram_multicast.apply(hdr, meta, ig_tm_md.mcast_grp_a);
-                    meta.carried.is_datagram = 1;
+                    meta.carried.origin = Origin.DATAGRAM;
                     is_mrp = false;
                 } else {
                     ipv4_routing.apply(hdr, meta, ig_tm_md);
@@ -145,6 +146,7 @@ control ingress(inout headers_t hdr,
                     // The packet is sent as a mirror, because only mirrors can be truncated; the original has no egress port.
                     meta.drop_reason = Drop.NONE;
                     meta.carried.packet_in_reason = PacketInReason.MRP;
+                    meta.mirror_origin = Origin.PACKET_IN;
                     meta.mirror_session = SESSION_OF_REGISTRATIONS;
                     ig_dprsr_md.mirror_type = MIRROR_TO_ORIGIN;
                 }
@@ -166,7 +168,7 @@ control egress(inout headers_t hdr,
                in egress_intrinsic_metadata_from_parser_t eg_prsr_md,
                inout egress_intrinsic_metadata_for_deparser_t eg_dprsr_md,
                inout egress_intrinsic_metadata_for_output_port_t eg_oport_md) {
-    @id(2) Counter<bit<64>, bit<8>>(SIZE_DROP_REASONS, CounterType_t.PACKETS) drops;
+    @id(COUNTER_ID_EGRESS_DROPS) Counter<bit<64>, bit<8>>(SIZE_DROP_REASONS, CounterType_t.PACKETS) drops;
     CarriedWords() carried_words;
     RetransmissionFilter() retransmission_filter;
     PathMsn() path_msn;
@@ -210,18 +212,17 @@ control egress(inout headers_t hdr,
             feedback_frame.apply(hdr, FEEDBACK_TTL);
         }
         ecn_marking.apply(hdr, eg_intr_md);
-        if (meta.carried.packet_in_reason != 0 && eg_intr_md.egress_port == CPU_PORT) {
+        if (meta.carried.origin == Origin.PACKET_IN) {
             hdr.packet_in.setValid();
             hdr.packet_in.reason = meta.carried.packet_in_reason;
             hdr.packet_in.pad = 0;
             hdr.packet_in.ingress_port = meta.carried.ingress_port;
             punt_limit.apply(meta);
-        } else if (meta.carried.kind == Kind.NONE) {
-            // The copy of a datagram for its own ingress port; it does not belong to a reliable group.
-            if (is_own_copy && meta.carried.is_datagram == 1) {
+        } else if (meta.carried.origin == Origin.DATAGRAM) {
+            if (is_own_copy) {
                 meta.drop_reason = Drop.OWN_COPY;
             }
-        } else {
+        } else if (meta.carried.kind != Kind.NONE) {
             carried_words.apply(hdr, meta, eg_intr_md.egress_rid);
             source_tags.apply(hdr, meta);
             retransmission_filter.apply(hdr, meta, is_own_copy);

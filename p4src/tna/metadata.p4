@@ -37,11 +37,13 @@ typedef bit<(16 - PATH_BITS)> group_cell_t;
 #error "a register has at most 2^16 cells here: GROUP_BITS + PATH_BITS must not exceed 16"
 #endif
 
-// Origin of a packet in egress (carried_t.origin).
+// Origin of a packet in egress (carried_t.origin): the decision of ingress on the packet and on its mirror.
 enum bit<8> Origin {
     SWITCHED = 1,  // the packet that ingress has forwarded
     RECORD = 2,  // mirror of feedback, which updates the registers of its path in egress
-    ANSWER = 3  // mirror of a request, which becomes the reply
+    ANSWER = 3,  // mirror of a request, which becomes the reply
+    PACKET_IN = 4,  // mirror to the controller
+    DATAGRAM = 5  // a datagram that ingress has replicated: one copy for each port but its own
 }
 
 // Source of the MSN of a packet (retransmission_filter.p4).
@@ -77,7 +79,7 @@ header carried_t {
     Origin origin;
     @padding bit<4> pad_0;
     Kind kind;
-    @padding bit<3> pad_1;
+    @padding bit<4> pad_1;
     // Feedback older than its path's newest PSN.
     bit<1> is_old;
     // Data: its PSN is new. Feedback: it has advanced the minimum. Register control: it sets the registers.
@@ -86,7 +88,6 @@ header carried_t {
     bit<1> is_source;
     // The reply has the packet's own PSN: a NAK that is forwarded to the source, or a READ that is refused.
     bit<1> is_own_nak;
-    bit<1> is_datagram;
     bit<8> packet_in_reason;
     @padding bit<7> pad_2;
     port_t ingress_port;

@@ -35,6 +35,10 @@
 #define REGISTER_VALUE_WORD(packet) packet.lookahead<bit<136>>()[31:0]
 #define REGISTER_MSN_WORD(packet) packet.lookahead<bit<112>>()[31:0]
 
+// Opcodes of data without RETH: 0x00 to 0x07, of which WRITE First has a RETH, and WRITE Last with and without Immediate.
+#define OPCODES_SEND_FIRST_TO_WRITE_MIDDLE OPCODE_RC_SEND_FIRST &&& 0xf8
+#define OPCODES_WRITE_LAST OPCODE_RC_WRITE_LAST &&& 0xfe
+
 parser IngressParser(packet_in packet,
                      out headers_t hdr,
                      out ingress_metadata_t meta,
@@ -53,7 +57,6 @@ parser IngressParser(packet_in packet,
         meta.carried.is_new = 0;
         meta.carried.is_source = 0;
         meta.carried.is_own_nak = 0;
-        meta.carried.is_datagram = 0;
         meta.carried.packet_in_reason = 0;
         meta.carried.pad_2 = 0;
         meta.carried.ingress_port = ig_intr_md.ingress_port;
@@ -236,8 +239,8 @@ parser IngressParser(packet_in packet,
             OPCODE_RC_WRITE_FIRST: check_write;
             OPCODE_RC_WRITE_ONLY: check_write;
             OPCODE_RC_WRITE_ONLY_IMM: check_write;
-            0x00 &&& 0xf8: check_data;
-            0x08 &&& 0xfe: check_data;
+            OPCODES_SEND_FIRST_TO_WRITE_MIDDLE: check_data;
+            OPCODES_WRITE_LAST: check_data;
             OPCODE_RC_READ_REQUEST: check_read;
             OPCODE_RC_COMPARE_SWAP: check_read;
             OPCODE_RC_FETCH_ADD: check_read;
@@ -378,7 +381,7 @@ control IngressDeparser(packet_out packet,
 
 #define CARRIED_BY_MIRROR \
     { meta.mirror_origin, meta.carried.pad_0, meta.carried.kind, meta.carried.pad_1, meta.carried.is_old, meta.carried.is_new, \
-      meta.carried.is_source, meta.carried.is_own_nak, meta.carried.is_datagram, meta.carried.packet_in_reason, \
+      meta.carried.is_source, meta.carried.is_own_nak, meta.carried.packet_in_reason, \
       meta.carried.pad_2, meta.carried.ingress_port, meta.carried.cell, meta.carried.minimum, meta.carried.waited, \
       meta.carried.word }
 

@@ -7,7 +7,8 @@
 //
 // INIT_GROUP sets one path per pass, and the group's own registers each time; INIT_REGIONS one receiver per pass. All other
 // accesses use the driver, which can access every register array: a stateful ALU has four instructions, and the protocol
-// needs most of them.
+// needs most of them. The registers are set by the table of each step, because an array is in one stage and one table there
+// accesses it (differences.md).
 
 #ifndef ALFIRK_REGISTER_CONTROL_P4
 #define ALFIRK_REGISTER_CONTROL_P4

@@ -24,8 +24,7 @@
 #ifndef ALFIRK_SENDER_P4
 #define ALFIRK_SENDER_P4
 
-// Values of `turn`: one of four bits (RegisterAction.predicate of two conditions).
-const bit<4> TURN_NOTHING = 0b0001;
+// Values of `turn`: one of four bits (RegisterAction.predicate of two conditions); 0b0001 if neither holds.
 const bit<4> TURN_SOURCE = 0b0010;
 const bit<4> TURN_PSN = 0b0100;
 const bit<4> TURN_SOURCE_AND_PSN = 0b1000;

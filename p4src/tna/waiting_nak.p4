@@ -1,11 +1,7 @@
 // The pending NAK, held until all paths have the packets before it, and the NAK last sent to the source.
 //
 // See v1model/waiting_nak.p4 for the rules. Here a NAK is a word, like acknowledgements (metadata.p4): the PSN before its own,
-// which the minimum must reach, and a rank in the lower 8 bits. Of two NAKs for one PSN, the smaller word is used:
-//
-//   1        RNR, longest timer (code 0)
-//   2 .. 32  RNR, codes 31 .. 1, decreasing timers
-//   33       PSN sequence error
+// which the minimum must reach, and a rank in the lower 8 bits (nak_ranks.p4). Of two NAKs for one PSN, the smaller word is used.
 //
 // A word older than the minimum means that no NAK is pending. It is set to just before the minimum, so that it does not seem
 // newer again after half the PSN space.
@@ -23,7 +19,7 @@
 #ifndef ALFIRK_WAITING_NAK_P4
 #define ALFIRK_WAITING_NAK_P4
 
-const bit<8> NAK_RANK_SEQUENCE = 33;
+#include "nak_ranks.p4"
 
 // Ternary match of a non-negative value of ingress_metadata_t.ahead or distance.
 #define NOT_NEGATIVE 0 &&& 0x80000000
@@ -54,39 +50,7 @@ control NakWord(inout headers_t hdr, inout ingress_metadata_t meta) {
         actions = { rank; NoAction; }
         const default_action = NoAction();
         const entries = {
-            NAK_RANK(AETH_NAK, NAK_PSN_SEQUENCE_ERROR, 33)
-            NAK_RANK(AETH_RNR_NAK, 0, 1)
-            NAK_RANK(AETH_RNR_NAK, 31, 2)
-            NAK_RANK(AETH_RNR_NAK, 30, 3)
-            NAK_RANK(AETH_RNR_NAK, 29, 4)
-            NAK_RANK(AETH_RNR_NAK, 28, 5)
-            NAK_RANK(AETH_RNR_NAK, 27, 6)
-            NAK_RANK(AETH_RNR_NAK, 26, 7)
-            NAK_RANK(AETH_RNR_NAK, 25, 8)
-            NAK_RANK(AETH_RNR_NAK, 24, 9)
-            NAK_RANK(AETH_RNR_NAK, 23, 10)
-            NAK_RANK(AETH_RNR_NAK, 22, 11)
-            NAK_RANK(AETH_RNR_NAK, 21, 12)
-            NAK_RANK(AETH_RNR_NAK, 20, 13)
-            NAK_RANK(AETH_RNR_NAK, 19, 14)
-            NAK_RANK(AETH_RNR_NAK, 18, 15)
-            NAK_RANK(AETH_RNR_NAK, 17, 16)
-            NAK_RANK(AETH_RNR_NAK, 16, 17)
-            NAK_RANK(AETH_RNR_NAK, 15, 18)
-            NAK_RANK(AETH_RNR_NAK, 14, 19)
-            NAK_RANK(AETH_RNR_NAK, 13, 20)
-            NAK_RANK(AETH_RNR_NAK, 12, 21)
-            NAK_RANK(AETH_RNR_NAK, 11, 22)
-            NAK_RANK(AETH_RNR_NAK, 10, 23)
-            NAK_RANK(AETH_RNR_NAK, 9, 24)
-            NAK_RANK(AETH_RNR_NAK, 8, 25)
-            NAK_RANK(AETH_RNR_NAK, 7, 26)
-            NAK_RANK(AETH_RNR_NAK, 6, 27)
-            NAK_RANK(AETH_RNR_NAK, 5, 28)
-            NAK_RANK(AETH_RNR_NAK, 4, 29)
-            NAK_RANK(AETH_RNR_NAK, 3, 30)
-            NAK_RANK(AETH_RNR_NAK, 2, 31)
-            NAK_RANK(AETH_RNR_NAK, 1, 32)
+            NAK_RANKS(NAK_RANK)
         }
         size = 64;
     }
@@ -173,7 +137,7 @@ control FinalVerdict(inout ingress_metadata_t meta, in bool is_admitted,
     };
 
     // Counts data dropped in the last stage, where the counter of drop reasons has already passed.
-    @id(3) Counter<bit<64>, bit<8>>(SIZE_DROP_REASONS, CounterType_t.PACKETS) late_drops;
+    @id(COUNTER_ID_LATE_DROPS) Counter<bit<64>, bit<8>>(SIZE_DROP_REASONS, CounterType_t.PACKETS) late_drops;
 
     // Drops the multicast copies and the unicast packet, but not the mirror.
     action answer() {

@@ -2,7 +2,7 @@
 //
 // A chain of steps, each of which uses the results of those before it. Each register array belongs to one step, which reads and
 // writes it once per packet. The exception is the last acknowledged PSN: the first step reads it for the source's window, and
-// last_acked.p4 writes it.
+// last_acked.p4 writes it. Register accesses of the controller skip the chain (register_control.p4).
 //
 //   classify.p4        kind of the packet (before the bridge)
 //   sender.p4          source and newest PSN sent; whether the packet is from the source
@@ -13,7 +13,7 @@
 //   selective_nak.p4   whether a loss was already reported to the source
 //   cnp_filter.p4      whether the path is the most congested one
 //   refusal_limit.p4   whether a request of the path was refused recently
-//   decide.p4          verdict
+//   decide.p4          decision
 //   source_tags.p4     VLAN tags of feedback
 //
 // The source never gets an ACK of data that a receiver lacks, nor a NAK that would also acknowledge an earlier loss of
@@ -45,10 +45,11 @@
 #include "refusal_limit.p4"
 #include "source_tags.p4"
 
-control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now, inout port_t egress_port) {
+control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now, inout decision_t decision) {
     Sender() sender;
     TreeLeaves() leaves;
     MinPsnTree() tree;
+    NextLeaf() next_leaf;
     MinPsnWalk() walk;
     LastAcked() last_acked;
     WaitingNak() waiting_nak;
@@ -57,46 +58,41 @@ control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now,
     RefusalLimit() refusal_limit;
     Decide() decide;
     SourceTags() source_tags;
-    // Position last acknowledged to the source: AckPSN ++ MSN.
-    register<bit<48>>(MAX_GROUPS) agg;
+    IngressRegisters() registers;
     // Packets processed under each strategy, see Work.
-    @id(3) counter(SIZE_WORK, CounterType.packets) work;
+    @id(COUNTER_ID_WORK) counter(SIZE_WORK, CounterType.packets) work;
 
     TreeOp op;
     bit<4> absent;
     bit<1> is_first;
     word_t word;
     path_t at;
-    psn_t minimum;
-    msn_t msn;
-    SearchState search;
-    bool is_accepted;
-    bool is_rise;
-    bit<48> last;
+    minimum_t minimum;
     bool needs_minimum;
     bool has_minimum;
-    bool is_final;
-    bool is_answer;
-    bool advances_minimum;
-    bool forwards_nak;
     bit<32> work_slot;
 
     apply {
-        agg.read(meta.last_acked, (bit<32>)meta.group_index);
-        sender.apply(hdr, meta, meta.last_acked[47:24]);
+        op = TreeOp.NONE;
+        word = 0;
+        if (meta.kind == Kind.REGISTERS) {
+            // The controller accesses registers of all steps; after that only the minimum is computed again.
+            registers.apply(hdr, meta, op, word);
+        } else {
+            last_positions.read(meta.last_acked, (bit<32>)meta.group_index);
+            sender.apply(hdr, meta, meta.last_acked[47:24]);
+        }
         if (meta.drop_reason == Drop.NONE) {
             // Update the packet's own path.
-            op = TreeOp.NONE;
             absent = meta.absent[3:0];
             if (meta.min_psn == MinPsn.PUNT) {
                 // The controller compares the other paths.
                 absent = 4w0xf;
             }
             is_first = 0;
-            word = 0;
             at = 0;
-            is_accepted = false;
-            is_rise = false;
+            minimum.is_accepted = false;
+            minimum.is_rise = false;
             needs_minimum = false;
             if (meta.is_feedback == 1) {
                 op = TreeOp.UPDATE;
@@ -110,95 +106,64 @@ control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now,
                     word = hdr.bth.psn ++ PATH_OF_SENDER ++ 16w0;
                 }
             } else if (meta.kind == Kind.MIN_SEARCH) {
-                op = TreeOp.LOOK;
-                meta.path_index = meta.walk_node << 2;
-                word = meta.walk_word;
-                at = meta.walk_path;
-                is_first = (bit<1>)(meta.walk_node == 0 && meta.walk_seen == PATH_NONE);
-                // Children of the last node from `paths` on do not exist.
-                absent = 0;
-                if (meta.path_index + 3 >= meta.paths) {
-                    absent = 4w0b1000;
-                }
-                if (meta.path_index + 2 >= meta.paths) {
-                    absent = 4w0b1100;
-                }
-                if (meta.path_index + 1 >= meta.paths) {
-                    absent = 4w0b1110;
-                }
+                next_leaf.apply(meta, op, absent, is_first, word, at);
             } else if (meta.kind == Kind.READ) {
                 op = TreeOp.KEEP;
-            } else if (meta.kind == Kind.REGISTERS) {
-                op = TreeOp.KEEP;
-                if (hdr.register_control.op == RegisterOp.INIT_GROUP) {
-                    op = TreeOp.INIT;
-                    word = INITIAL_PSN(hdr) ++ 8w0 ++ hdr.register_control.value[39:24];
-                } else if (hdr.register_control.op == RegisterOp.WRITE
-                           && hdr.register_control.reg == RegisterName.ACK) {
-                    op = TreeOp.FORCE;
-                    meta.absent = hdr.register_control.value[47:32];
-                    absent = meta.absent[3:0];
-                }
             }
             if (op != TreeOp.NONE) {
-                leaves.apply(hdr, meta, op, absent, is_first, word, at, is_accepted, is_rise);
+                leaves.apply(meta, op, absent, is_first, word, at, minimum.is_accepted, minimum.is_rise);
             }
             if (meta.kind == Kind.DATA) {
-                meta.is_retransmission = (bit<1>)!is_accepted;
+                meta.is_retransmission = (bit<1>)!minimum.is_accepted;
             }
 
             // Find the minimum over all paths.
-            search = SearchState.IDLE;
+            minimum.search = SearchState.IDLE;
             has_minimum = false;
             if ((needs_minimum && meta.min_psn == MinPsn.TREE)
                 || op == TreeOp.INIT || op == TreeOp.FORCE) {
                 tree.apply(op, meta.group_index, meta.path_index, meta.absent, word);
                 has_minimum = true;
             }
-            if ((meta.min_psn == MinPsn.WALK && (needs_minimum || op == TreeOp.LOOK))
-                || meta.kind == Kind.REGISTERS) {
-                meta.walk_word = word;
-                meta.walk_path = at;
-                walk.apply(hdr, meta, is_accepted, is_rise, search);
-                has_minimum = search == SearchState.DONE;
-            }
-
-            // Compare the minimum with what was acknowledged to the source.
-            is_final = (meta.is_feedback == 1 || meta.kind == Kind.MIN_SEARCH) && search != SearchState.ON
-                && search != SearchState.LOST && meta.min_psn != MinPsn.PUNT;
-            last_acked.apply(hdr, meta, has_minimum, is_final, word, minimum, msn, is_answer, advances_minimum,
-                             last);
-            if (last != meta.last_acked) {
-                agg.write((bit<32>)meta.group_index, last);
-            }
-            waiting_nak.apply(hdr, meta, is_accepted, minimum, is_final && !is_answer, forwards_nak);
-            if (meta.kind == Kind.DATA || meta.kind == Kind.SELECTIVE_NAK) {
-                selective_nak.apply(hdr, meta);
-            }
-            if (op == TreeOp.NONE) {
-                if (meta.kind == Kind.CNP && meta.source_port != 0) {
-                    cnp_filter.apply(meta, now);
+            if (meta.kind != Kind.REGISTERS) {
+                if (meta.min_psn == MinPsn.WALK && (needs_minimum || op == TreeOp.LOOK)) {
+                    walk.apply(hdr, meta, word, at, minimum);
+                    has_minimum = minimum.search == SearchState.DONE;
                 }
-            } else if (meta.kind == Kind.READ) {
-                refusal_limit.apply(meta, now);
-            }
 
-            if (meta.kind != Kind.REGISTERS && meta.drop_reason == Drop.NONE) {
-                decide.apply(hdr, meta, minimum, msn, is_final, is_answer, advances_minimum, forwards_nak, search,
-                             egress_port);
-            }
-            source_tags.apply(hdr, meta);
-            work_slot = (bit<32>)meta.min_psn << 3;
-            if (meta.is_feedback == 1) {
-                work.count(work_slot + Work.FEEDBACK);
-            }
-            if (meta.verdict == Verdict.FEEDBACK) {
-                work.count(work_slot + Work.FORWARDED);
-            } else if (meta.verdict == Verdict.WALK
-                       || (meta.role == Role.PROBE && meta.kind == Kind.DATA)) {
-                work.count(work_slot + Work.RECIRCULATIONS);
-            } else if (meta.verdict == Verdict.PUNT || meta.packet_in_reason == PacketInReason.PROBE) {
-                work.count(work_slot + Work.PUNTS);
+                // Compare the minimum with what was acknowledged to the source.
+                minimum.is_final = (meta.is_feedback == 1 || meta.kind == Kind.MIN_SEARCH)
+                    && minimum.search != SearchState.ON && minimum.search != SearchState.LOST
+                    && meta.min_psn != MinPsn.PUNT;
+                last_acked.apply(hdr, meta, has_minimum, word, minimum);
+                waiting_nak.apply(hdr, meta, minimum);
+                if (meta.kind == Kind.DATA || meta.kind == Kind.SELECTIVE_NAK) {
+                    selective_nak.apply(hdr, meta);
+                }
+                if (op == TreeOp.NONE) {
+                    if (meta.kind == Kind.CNP && meta.source_port != 0) {
+                        cnp_filter.apply(meta, now);
+                    }
+                } else if (meta.kind == Kind.READ) {
+                    refusal_limit.apply(meta, now);
+                }
+
+                if (meta.drop_reason == Drop.NONE) {
+                    decide.apply(hdr, meta, minimum, decision);
+                }
+                source_tags.apply(hdr, meta, decision.verdict);
+                work_slot = (bit<32>)meta.min_psn << 3;
+                if (meta.is_feedback == 1) {
+                    work.count(work_slot + Work.FEEDBACK);
+                }
+                if (decision.verdict == Verdict.FEEDBACK) {
+                    work.count(work_slot + Work.FORWARDED);
+                } else if (decision.verdict == Verdict.WALK || decision.verdict == Verdict.CONTINUE_WALK
+                           || decision.verdict == Verdict.PROBE_WALK || decision.clone == Verdict.PROBE_WALK) {
+                    work.count(work_slot + Work.RECIRCULATIONS);
+                } else if (decision.verdict == Verdict.PUNT || decision.packet_in_reason == PacketInReason.PROBE) {
+                    work.count(work_slot + Work.PUNTS);
+                }
             }
         }
     }

@@ -18,17 +18,17 @@ control EcnMarking(inout headers_t hdr, inout standard_metadata_t standard_metad
     bit<32> slope = 0;
     bit<16> dice;
 
-    @id(20)
+    @id(ACTION_ID_PROFILE)
     action profile(bit<19> min, bit<19> max, bit<32> rise) {
         k_min = min;
         k_max = max;
         slope = rise;
     }
 
-    @id(21)
+    @id(ACTION_ID_NO_MARKS)
     action no_marks() {}
 
-    @id(9)
+    @id(TABLE_ID_PROFILES)
     table profiles {
         key = { standard_metadata.egress_port: exact @name("egress_port"); }
         actions = { profile; @defaultonly no_marks; }

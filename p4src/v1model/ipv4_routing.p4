@@ -13,33 +13,33 @@
 
 control Ipv4Routing(inout headers_t hdr,
                     inout metadata_t meta,
-                    inout standard_metadata_t standard_metadata) {
-    @id(5) direct_counter(CounterType.packets_and_bytes) routes_counter;
-    @id(6) direct_counter(CounterType.packets_and_bytes) next_hops_counter;
+                    inout port_t egress_port) {
+    @id(DIRECT_COUNTER_ID_ROUTES) direct_counter(CounterType.packets_and_bytes) routes_counter;
+    @id(DIRECT_COUNTER_ID_NEXT_HOPS) direct_counter(CounterType.packets_and_bytes) next_hops_counter;
     bit<16> ecmp_group = 0;
     bit<16> ecmp_index = 0;
 
-    @id(12)
+    @id(ACTION_ID_NO_ROUTE)
     action no_route() {
         routes_counter.count();
         meta.drop_reason = Drop.NO_ROUTE;
     }
 
-    @id(13)
+    @id(ACTION_ID_TO_HOST)
     action to_host(port_t port, mac_t mac) {
         routes_counter.count();
-        standard_metadata.egress_spec = port;
+        egress_port = port;
         hdr.ethernet.src = VIRTUAL_MAC;
         hdr.ethernet.dst = mac;
     }
 
-    @id(14)
+    @id(ACTION_ID_ROUTE_TO_SWITCH)
     action to_switch(port_t port) {
         routes_counter.count();
-        standard_metadata.egress_spec = port;
+        egress_port = port;
     }
 
-    @id(15)
+    @id(ACTION_ID_ECMP)
     action ecmp(@refers_to(next_hops, ecmp_group) bit<16> group, bit<16> size, bit<16> seed) {
         routes_counter.count();
         ecmp_group = group;
@@ -47,7 +47,7 @@ control Ipv4Routing(inout headers_t hdr,
              { seed, hdr.ipv4.src, hdr.ipv4.dst, hdr.ipv4.protocol, meta.l4_ports }, size);
     }
 
-    @id(6)
+    @id(TABLE_ID_ROUTES)
     @entry_restriction("dst_ip::prefix_length > 0")
     table routes {
         key = { hdr.ipv4.dst: lpm @name("dst_ip"); }
@@ -57,19 +57,19 @@ control Ipv4Routing(inout headers_t hdr,
         size = SIZE_ROUTES;
     }
 
-    @id(16)
+    @id(ACTION_ID_NO_NEXT_HOP)
     action no_next_hop() {
         next_hops_counter.count();
         meta.drop_reason = Drop.NO_ROUTE;
     }
 
-    @id(17)
+    @id(ACTION_ID_TO_SWITCH_HOP)
     action to_switch_hop(port_t port) {
         next_hops_counter.count();
-        standard_metadata.egress_spec = port;
+        egress_port = port;
     }
 
-    @id(7)
+    @id(TABLE_ID_NEXT_HOPS)
     table next_hops {
         key = {
             ecmp_group: exact @name("ecmp_group");

@@ -5,74 +5,59 @@
 //
 // An MSN is a claim of one member. A message has at least one packet, so the MSN increases by at most the packets acknowledged
 // since its last increase. An MSN beyond that, or below the last one, is replaced by the last one.
-// A controller that writes AGG has only a lower bound of the MSN: after that the next one may be up to UNKNOWN_MSN_ROOM ahead.
+// A controller that writes AGG has only a lower bound of the MSN: after that the next one may be up to UNKNOWN_MSN_ROOM ahead
+// (register_control.p4).
 
 #ifndef ALFIRK_LAST_ACKED_P4
 #define ALFIRK_LAST_ACKED_P4
 
-// `has_minimum`: `word` is the group's minimum. `is_final`: the packet is feedback that needs no further search.
-// Returns the minimum and its MSN. `is_answer`: the packet is old data, or a probe for it, that all paths have.
-// `advances_minimum`: the minimum is beyond the last acknowledged PSN. `last`: the new AckPSN ++ MSN.
-control LastAcked(inout headers_t hdr, inout metadata_t meta, in bool has_minimum, in bool is_final, in word_t word,
-                  out psn_t minimum, out msn_t msn, out bool is_answer, out bool advances_minimum, out bit<48> last) {
-    // AckPSN at the last increase of the MSN.
-    register<psn_t>(MAX_GROUPS) msn_bases;
-    RegisterAccess(RegisterName.AGG, RegisterOp.INIT_GROUP) access;
+// `has_minimum`: `word` is the group's minimum. Sets PSN and MSN of `minimum`, `advances` and `is_answer`.
+control LastAcked(in headers_t hdr, in metadata_t meta, in bool has_minimum, in word_t word, inout minimum_t minimum) {
+    bit<48> last;
     psn_t base;
-    bool is_new_base;
     psn_t room;
     msn_t step;
-    bit<64> value;
 
     apply {
         msn_bases.read(base, (bit<32>)meta.group_index);
         last = meta.last_acked;
-        minimum = meta.last_acked[47:24];
-        msn = meta.last_acked[23:0];
-        if (meta.kind == Kind.REGISTERS) {
-            value = (bit<64>)meta.last_acked;
-            access.apply(hdr, (bit<64>)(INITIAL_PSN(hdr) ++ INITIAL_MSN(hdr)), value);
-            last = value[47:0];
-        } else if (meta.kind == Kind.COMMAND) {
-            minimum = hdr.feedback.agg_psn;
-            msn = hdr.feedback.agg_msn;
+        minimum.psn = meta.last_acked[47:24];
+        minimum.msn = meta.last_acked[23:0];
+        if (meta.kind == Kind.COMMAND) {
+            minimum.psn = hdr.feedback.agg_psn;
+            minimum.msn = hdr.feedback.agg_msn;
         } else if (has_minimum) {
-            minimum = WORD_PSN(word);
+            minimum.psn = WORD_PSN(word);
             // A sender has no MSN. All responders of one stream count the same messages.
-            if (minimum != meta.last_acked[47:24] && WORD_PATH(word) != PATH_OF_SENDER) {
-                msn = msn + (bit<24>)(WORD_MSN(word) - msn[15:0]);
+            if (minimum.psn != meta.last_acked[47:24] && WORD_PATH(word) != PATH_OF_SENDER) {
+                minimum.msn = minimum.msn + (bit<24>)(WORD_MSN(word) - minimum.msn[15:0]);
             }
         }
         // If the packet acknowledges exactly the minimum, its MSN has all 24 bits.
-        if (meta.is_feedback == 1 && meta.acked_psn == minimum) {
-            msn = hdr.aeth.msn;
+        if (meta.is_feedback == 1 && meta.acked_psn == minimum.psn) {
+            minimum.msn = hdr.aeth.msn;
         }
         // Keep the larger MSN: a path may report an old one if several members behind it were the source.
-        room = minimum - base;
-        step = msn - meta.last_acked[23:0];
+        room = minimum.psn - base;
+        step = minimum.msn - meta.last_acked[23:0];
         if (meta.kind != Kind.COMMAND && (step[23:23] == 1 || room[23:23] == 1 || step > room)) {
-            msn = meta.last_acked[23:0];
+            minimum.msn = meta.last_acked[23:0];
         }
-        advances_minimum = PSN_LT(meta.last_acked[47:24], minimum);
+        minimum.advances = PSN_LT(meta.last_acked[47:24], minimum.psn);
         // A new minimum goes to the source first, also if a former source started the walk.
-        is_answer = (meta.kind == Kind.DATA
-                     || (meta.role == Role.PROBE && is_final && (meta.is_source == 1 || !advances_minimum)))
-            && !PSN_LT(minimum, hdr.bth.psn);
-        if (advances_minimum && (meta.kind == Kind.COMMAND || (is_answer && meta.is_source == 1)
-                                 || (is_final && !is_answer))) {
-            last = minimum ++ msn;
+        minimum.is_answer = (meta.kind == Kind.DATA
+                             || (meta.role == Role.PROBE && minimum.is_final
+                                 && (meta.is_source == 1 || !minimum.advances)))
+            && !PSN_LT(minimum.psn, hdr.bth.psn);
+        if (minimum.advances && (meta.kind == Kind.COMMAND || (minimum.is_answer && meta.is_source == 1)
+                                 || (minimum.is_final && !minimum.is_answer))) {
+            last = minimum.psn ++ minimum.msn;
         }
-        base = last[47:24];
-        is_new_base = last[23:0] != meta.last_acked[23:0];
-        if (meta.kind == Kind.REGISTERS) {
-            is_new_base = hdr.register_control.op == RegisterOp.INIT_GROUP;
-            if (hdr.register_control.op == RegisterOp.WRITE && hdr.register_control.reg == RegisterName.AGG) {
-                is_new_base = true;
-                base = base - UNKNOWN_MSN_ROOM;
-            }
+        if (last != meta.last_acked) {
+            last_positions.write((bit<32>)meta.group_index, last);
         }
-        if (is_new_base) {
-            msn_bases.write((bit<32>)meta.group_index, base);
+        if (last[23:0] != meta.last_acked[23:0]) {
+            msn_bases.write((bit<32>)meta.group_index, last[47:24]);
         }
     }
 }

@@ -8,6 +8,7 @@
 
 #include "../shared/constants.p4"
 #include "../shared/headers.p4"
+#include "../shared/ids.p4"
 #include "../shared/kinds.p4"
 #include "../shared/sizes.p4"
 #include "../shared/types.p4"
@@ -17,6 +18,7 @@
 #include "ipv4_checksum.p4"
 #include "../shared/icrc_fields.p4"
 #include "icrc.p4"
+#include "registers.p4"
 #include "register_control.p4"
 #include "../shared/source_guard.p4"
 #include "../shared/arp_responder.p4"
@@ -30,6 +32,7 @@
 #include "../shared/decide.p4"
 #include "ack_aggregate.p4"
 #include "punt_limit.p4"
+#include "to_controller.p4"
 #include "retransmission_filter.p4"
 #include "../shared/bridge_exit.p4"
 #include "memory_regions.p4"
@@ -38,7 +41,7 @@
 control ingress(inout headers_t hdr,
                 inout metadata_t meta,
                 inout standard_metadata_t standard_metadata) {
-    @id(1) counter(SIZE_DROP_REASONS, CounterType.packets) drops;
+    @id(COUNTER_ID_INGRESS_DROPS) counter(SIZE_DROP_REASONS, CounterType.packets) drops;
     CheckRegisterControl() check_register_control;
     SourceGuard() source_guard;
     ArpResponder() arp_responder;
@@ -52,24 +55,26 @@ control ingress(inout headers_t hdr,
     Ipv4Routing() ipv4_routing;
     PuntLimit() punt_limit;
 
+    decision_t decision = { Verdict.NONE, Verdict.NONE, 0, 0, 0 };
     bool is_group = false;
     bool is_mrp = false;
-    bool is_cloned = false;
     bit<32> clone_session;
 
     apply {
-        meta.is_recirculated = (bit<1>)(standard_metadata.instance_type == INSTANCE_RECIRCULATED);
-        if (meta.is_recirculated == 0) {
+        if (standard_metadata.instance_type != INSTANCE_RECIRCULATED) {
             meta.origin_port = standard_metadata.ingress_port;
             meta.clock = standard_metadata.ingress_global_timestamp[29:0];
         }
+
+        // Decide. No branch drops, clones or meters a packet.
         if (standard_metadata.parser_error != error.NoError) {
             meta.drop_reason = Drop.PARSER_ERROR;
         } else if (standard_metadata.checksum_error == 1) {
             meta.drop_reason = Drop.IPV4_CHECKSUM;
         } else if (hdr.register_control.isValid()) {
             check_register_control.apply(hdr, meta);
-            standard_metadata.egress_spec = CPU_PORT;
+            decision.verdict = Verdict.REGISTERS;
+            decision.port = CPU_PORT;
         } else if (meta.role != Role.NONE) {
             meta.kind = Kind.MIN_SEARCH;
         } else if (hdr.feedback.isValid()) {
@@ -80,7 +85,8 @@ control ingress(inout headers_t hdr,
                 meta.drop_reason = Drop.BAD_CONTROL;
             }
         } else if (hdr.packet_out.isValid()) {
-            standard_metadata.egress_spec = hdr.packet_out.egress_port;
+            decision.verdict = Verdict.FORWARD;
+            decision.port = hdr.packet_out.egress_port;
             if (hdr.packet_out.kind != PacketOutKind.FORWARD) {
                 meta.drop_reason = Drop.BAD_CONTROL;
             }
@@ -89,24 +95,28 @@ control ingress(inout headers_t hdr,
             source_guard.apply(hdr, meta, standard_metadata.ingress_port);
             if (meta.drop_reason == Drop.NONE) {
                 if (hdr.arp.isValid()) {
-                    arp_responder.apply(hdr, meta, standard_metadata.ingress_port, standard_metadata.egress_spec);
+                    decision.verdict = Verdict.FORWARD;
+                    arp_responder.apply(hdr, meta, standard_metadata.ingress_port, decision.port);
                 } else if (hdr.ipv4.isValid()) {
                     is_mrp = hdr.udp.isValid() && hdr.udp.dst_port == UDP_PORT_MRP;
                     group_lookup.apply(hdr, meta, standard_metadata.ingress_port, is_group);
                     if (is_group) {
                         // Most packets.
                     } else if (hdr.ipv4.dst[31:28] == IPV4_MULTICAST) {
-                        datagram_multicast.apply(hdr, meta, standard_metadata.mcast_grp);
+                        decision.verdict = Verdict.DATAGRAM;
+                        datagram_multicast.apply(hdr, meta, decision.group);
                         is_mrp = false;
                     } else {
-                        ipv4_routing.apply(hdr, meta, standard_metadata);
+                        decision.verdict = Verdict.FORWARD;
+                        ipv4_routing.apply(hdr, meta, decision.port);
                         is_mrp = is_mrp && meta.drop_reason == Drop.NO_ROUTE;
                     }
                     if (is_mrp) {
                         // Registration reaches the controller before the group exists.
                         meta.drop_reason = Drop.NONE;
-                        meta.packet_in_reason = PacketInReason.MRP;
-                        standard_metadata.egress_spec = CPU_PORT;
+                        decision.verdict = Verdict.TO_CONTROLLER;
+                        decision.port = CPU_PORT;
+                        decision.packet_in_reason = PacketInReason.MRP;
                     } else if (is_group && meta.drop_reason == Drop.NONE) {
                         classify.apply(hdr, meta, standard_metadata.packet_length);
                     }
@@ -139,48 +149,32 @@ control ingress(inout headers_t hdr,
                 // After this, only PSN and AETH are from a member's frame, or from the controller.
                 feedback_frame.apply(hdr, meta.kind == Kind.COMMAND ? hdr.ipv4.ttl : FEEDBACK_TTL);
             }
-            ack_aggregate.apply(hdr, meta, standard_metadata.ingress_global_timestamp,
-                                standard_metadata.egress_spec);
+            ack_aggregate.apply(hdr, meta, standard_metadata.ingress_global_timestamp, decision);
         }
 
-        // Checked here, so that only packets to the controller are metered.
-        if (meta.drop_reason == Drop.NONE && (meta.packet_in_reason != 0 || meta.icrc_mode == IcrcMode.PUNT)) {
-            punt_limit.apply(meta);
+        // Execute the decision: the only place of ingress that meters, drops and clones. Every packet passes it.
+        if (meta.drop_reason == Drop.NONE && (decision.packet_in_reason != 0 || meta.icrc_mode == IcrcMode.PUNT)) {
+            punt_limit.apply(meta, decision);
         }
-
-        // The clone session of a port has the port's number and leads back to it.
-        clone_session = (bit<32>)meta.origin_port;
-        if (meta.drop_reason == Drop.NONE && meta.verdict == Verdict.RECORD && meta.role != Role.NONE) {
-            // The retransmission filter was updated before the walk.
-            meta.drop_reason = Drop.FEEDBACK_MERGED;
-        }
-        if (meta.verdict == Verdict.REPLICATE) {
-            // PRE group 0 means no replication.
-            standard_metadata.mcast_grp = meta.group_index + 1;
-            is_cloned = meta.role == Role.PROBE || meta.packet_in_reason != 0;
-        }
-        if (meta.kind == Kind.DATA && meta.drop_reason == Drop.NONE
-            && (meta.verdict == Verdict.WALK || meta.verdict == Verdict.PUNT)) {
-            // The data is dropped; the packet continues as a probe whether all paths have the data.
-            drops.count((bit<32>)(bit<8>)Drop.NOT_THE_SOURCE);
-        }
-        // Dropped packets are not cloned: a single check at the end covers all drop reasons.
         if (meta.drop_reason != Drop.NONE) {
             drops.count((bit<32>)meta.drop_reason);
-            is_cloned = false;
             mark_to_drop(standard_metadata);
-        } else if (meta.verdict == Verdict.PUNT) {
-            standard_metadata.egress_spec = CPU_PORT;
-        } else if (meta.verdict == Verdict.FEEDBACK) {
-            is_cloned = meta.role == Role.NONE;
-        } else if (meta.verdict == Verdict.PASS) {
-            is_cloned = meta.packet_in_reason != 0;
-        }
-        if (is_cloned) {
-            if (meta.packet_in_reason != 0) {
-                clone_session = (bit<32>)CPU_PORT;
+        } else {
+            meta.decision = decision;
+            standard_metadata.egress_spec = decision.port;
+            standard_metadata.mcast_grp = decision.group;
+            if (decision.verdict == Verdict.PROBE_WALK || decision.verdict == Verdict.PROBE_PUNT) {
+                // The data is dropped; the packet continues as a probe whether all paths have the data.
+                drops.count((bit<32>)(bit<8>)Drop.NOT_THE_SOURCE);
             }
-            clone_preserving_field_list(CloneType.I2E, clone_session, FIELD_LIST_CARRIED);
+            if (decision.clone != Verdict.NONE) {
+                // The clone session of a port has the port's number and leads back to it.
+                clone_session = (bit<32>)meta.origin_port;
+                if (decision.packet_in_reason != 0) {
+                    clone_session = (bit<32>)CPU_PORT;
+                }
+                clone_preserving_field_list(CloneType.I2E, clone_session, FIELD_LIST_CARRIED);
+            }
         }
     }
 }
@@ -188,61 +182,46 @@ control ingress(inout headers_t hdr,
 control egress(inout headers_t hdr,
                inout metadata_t meta,
                inout standard_metadata_t standard_metadata) {
-    @id(2) counter(SIZE_DROP_REASONS, CounterType.packets) drops;
+    @id(COUNTER_ID_EGRESS_DROPS) counter(SIZE_DROP_REASONS, CounterType.packets) drops;
     DataToAck() data_to_ack;
     RetransmissionFilter() retransmission_filter;
-    AnswerRegisterControl() answer_register_control;
+    EgressRegisters() registers;
     BridgeExit() bridge_exit;
     MemoryRegions() memory_regions;
     Icrc() icrc;
+    ToController() to_controller;
     EcnMarking() ecn_marking;
 
-    bool is_clone = false;
-    bool is_mirror = false;
-    bool is_probe = false;
+    Verdict verdict;
     bool is_to_host = false;
-    bool is_packet_in = false;
-    bool is_answer = false;
+    bool is_sent = false;
     ipv4_addr_t region_owner = 0;
     slot_t receiver = NO_SLOT;
 
     apply {
-        if (standard_metadata.instance_type == INSTANCE_INGRESS_CLONE) {
-            is_clone = true;
-            is_probe = meta.packet_in_reason == PacketInReason.PROBE || meta.role == Role.PROBE;
-            is_mirror = meta.packet_in_reason == 0 && meta.role == Role.NONE;
-        } else if (meta.kind == Kind.DATA && (meta.verdict == Verdict.WALK || meta.verdict == Verdict.PUNT)) {
-            is_probe = true;
+        verdict = meta.decision.verdict;
+        if (standard_metadata.instance_type == INSTANCE_INGRESS_CLONE
+            || standard_metadata.instance_type == INSTANCE_EGRESS_CLONE) {
+            verdict = meta.decision.clone;
         }
 
-        if (is_probe) {
+        if (verdict == Verdict.PROBE_WALK || verdict == Verdict.PROBE_PUNT) {
             data_to_ack.apply(hdr);
-        }
-        if ((meta.verdict == Verdict.REPLICATE
-             && (meta.is_retransmission == 1
-                 || standard_metadata.egress_port == standard_metadata.ingress_port))
-            || meta.verdict == Verdict.RECORD || is_mirror || meta.kind == Kind.REGISTERS
-            || (!is_probe && (meta.verdict == Verdict.PUNT
-                              || (meta.verdict == Verdict.WALK && meta.is_recirculated == 0)))) {
-            retransmission_filter.apply(hdr, meta, standard_metadata);
+        } else if ((verdict == Verdict.REPLICATE
+                    && (meta.is_retransmission == 1
+                        || standard_metadata.egress_port == standard_metadata.ingress_port))
+                   || verdict == Verdict.RECORD || verdict == Verdict.MIRROR || verdict == Verdict.WALK
+                   || verdict == Verdict.PUNT) {
+            retransmission_filter.apply(hdr, meta, standard_metadata, verdict);
         }
 
         if (meta.drop_reason != Drop.NONE) {
             // A copy that its path does not need.
-        } else if (is_mirror) {
-            meta.drop_reason = Drop.FEEDBACK_RECORDED;
-        } else if (meta.verdict == Verdict.RECORD) {
-            meta.drop_reason = Drop.FEEDBACK_MERGED;
-        } else if (hdr.register_control.isValid()) {
-            is_answer = true;
-        } else if (meta.verdict == Verdict.WALK || (is_probe && meta.role == Role.PROBE)) {
-            truncate(ACK_FRAME_BYTES);
-            meta.clock = standard_metadata.egress_global_timestamp[29:0];
-            recirculate_preserving_field_list(FIELD_LIST_CARRIED);
-        } else if (is_clone || meta.verdict == Verdict.PUNT
-                   || standard_metadata.instance_type == INSTANCE_EGRESS_CLONE) {
-            is_packet_in = true;
-        } else if (meta.verdict != Verdict.NONE) {
+        } else if (verdict == Verdict.FORWARD) {
+            is_sent = true;
+        } else if (verdict == Verdict.REPLICATE || verdict == Verdict.PASS || verdict == Verdict.FEEDBACK
+                   || verdict == Verdict.ANSWER) {
+            is_sent = true;
             if (hdr.mr_info.isValid()) {
                 // Saved here, because the exit half of the bridge changes the address.
                 region_owner = hdr.reth.va[31:0];
@@ -253,49 +232,32 @@ control egress(inout headers_t hdr,
                 hdr.aeth.msn = hdr.bth.psn;
                 hdr.bth.psn = meta.last_acked[47:24] + 1;
             }
-        } else if (standard_metadata.instance_type == INSTANCE_REPLICATION
-                   && standard_metadata.egress_port == standard_metadata.ingress_port) {
-            // The copy of a datagram for its own ingress port.
-            meta.drop_reason = Drop.OWN_COPY;
+        } else if (verdict == Verdict.DATAGRAM) {
+            is_sent = true;
+            if (standard_metadata.egress_port == standard_metadata.ingress_port) {
+                meta.drop_reason = Drop.OWN_COPY;
+            }
+        } else if (verdict == Verdict.RECORD) {
+            meta.drop_reason = Drop.FEEDBACK_MERGED;
+        } else if (verdict == Verdict.MIRROR) {
+            meta.drop_reason = Drop.FEEDBACK_RECORDED;
+        } else if (verdict == Verdict.WALK || verdict == Verdict.CONTINUE_WALK || verdict == Verdict.PROBE_WALK) {
+            truncate(ACK_FRAME_BYTES);
+            meta.clock = standard_metadata.egress_global_timestamp[29:0];
+            recirculate_preserving_field_list(FIELD_LIST_CARRIED);
+        } else if (verdict == Verdict.REGISTERS) {
+            registers.apply(hdr, meta);
         } else {
-            is_packet_in = meta.packet_in_reason != 0;
+            to_controller.apply(hdr, meta, verdict);
         }
 
-        if (meta.is_of_receivers == 1 || (is_to_host && hdr.reth.isValid())) {
+        if (is_to_host && hdr.reth.isValid()) {
             memory_regions.apply(hdr, meta, receiver, region_owner);
         }
-        if (is_answer) {
-            // After all other controls that read the header, because this one increments the index of INIT_GROUP.
-            answer_register_control.apply(hdr);
-        }
 
-        if (is_packet_in) {
-            hdr.packet_in.setValid();
-            hdr.packet_in.reason = meta.packet_in_reason;
-            hdr.packet_in.pad = 0;
-            hdr.packet_in.ingress_port = meta.origin_port;
-            if (meta.verdict == Verdict.PUNT || is_probe) {
-                hdr.feedback.setValid();
-                hdr.feedback.group = meta.group_index;
-                hdr.feedback.port = meta.source_port;
-                hdr.feedback.agg_psn = meta.last_acked[47:24];
-                hdr.feedback.agg_msn = meta.last_acked[23:0];
-                truncate(PROBE_PACKET_IN_BYTES);
-            }
-            if (is_probe) {
-                hdr.aeth.msn = MSN_NEAR(meta.last_acked[23:0], meta.path_msn);
-            }
-            if (hdr.feedback.isValid()) {
-                icrc.apply(hdr, meta);
-                hdr.icrc.crc = meta.icrc;
-            } else if (meta.packet_in_reason == PacketInReason.FATAL_NAK) {
-                truncate(FATAL_NAK_PACKET_IN_BYTES + TAGS_BYTES(hdr));
-            } else if (meta.packet_in_reason == PacketInReason.MRP) {
-                truncate(MRP_PACKET_IN_BYTES + TAGS_BYTES(hdr));
-            }
-        } else if (meta.verdict != Verdict.WALK && meta.drop_reason == Drop.NONE) {
-            if (meta.verdict == Verdict.NONE) {
-                // Unicast, and packets other than IPv4.
+        if (is_sent && meta.drop_reason == Drop.NONE) {
+            if (verdict == Verdict.FORWARD || verdict == Verdict.DATAGRAM) {
+                // Packets that belong to no group of reliable multicast keep their ICRC.
             } else if (hdr.icrc.isValid()
                        && !(hdr.cnp.isValid() && is_to_host && meta.icrc_mode == IcrcMode.PUNT)) {
                 icrc.apply(hdr, meta);
@@ -307,7 +269,9 @@ control egress(inout headers_t hdr,
                     truncate(CNP_FRAME_BYTES + TAGS_BYTES(hdr));
                 }
             } else if (is_to_host && meta.icrc_mode == IcrcMode.PUNT) {
-                meta.packet_in_reason = PacketInReason.ICRC;
+                // The controller computes the ICRC, and sends the packet through this port.
+                meta.decision.clone = Verdict.TO_CONTROLLER;
+                meta.decision.packet_in_reason = PacketInReason.ICRC;
                 meta.origin_port = standard_metadata.egress_port;
                 clone_preserving_field_list(CloneType.E2E, (bit<32>)CPU_PORT, FIELD_LIST_CARRIED);
                 meta.drop_reason = Drop.ICRC_PUNTED;

@@ -19,51 +19,27 @@
 #ifndef ALFIRK_MEMORY_REGIONS_P4
 #define ALFIRK_MEMORY_REGIONS_P4
 
-// Processes copies with a RETH to a host, after the exit half of the bridge, and register control. `receiver`: number of the
-// host. `owner`: host whose region the packet announces.
+// Processes copies with a RETH to a host, after the exit half of the bridge. `receiver`: number of the host. `owner`: host whose
+// region the packet announces.
 control MemoryRegions(inout headers_t hdr,
                       inout metadata_t meta,
                       in slot_t receiver,
                       in ipv4_addr_t owner) {
-    register<bit<64>>(SIZE_RECEIVERS + 1) va;
-    register<bit<32>>(SIZE_RECEIVERS + 1) rkey;
-    // Difference of the identification ++ of the UDP source port.
-    register<bit<32>>(SIZE_RECEIVERS + 1) neutral;
-    // PSN of the announcement: an older or equal one changes nothing. New data of the sender is always accepted, even
-    // if the last announcement was 2^23 packets ago.
-    register<psn_t>(SIZE_RECEIVERS + 1) announced_at;
-    RegisterAccess(RegisterName.REGION_VA, RegisterOp.INIT_REGIONS) access_va;
-    RegisterAccess(RegisterName.REGION_KEYS, RegisterOp.INIT_REGIONS) access_keys;
-    RegisterAccess(RegisterName.REGION_ANNOUNCED_AT, RegisterOp.INIT_REGIONS) access_announced_at;
     bit<32> slot;
     bit<64> va_xor;
     bit<32> rkey_xor;
     bit<32> neutral_xor;
     psn_t newest;
-    bit<64> value;
     bool is_announced;
 
     apply {
         slot = (bit<32>)receiver;
-        if (hdr.register_control.isValid()) {
-            slot = REGISTER_SLOT(hdr);
-        }
-        va.read(va_xor, slot);
-        rkey.read(rkey_xor, slot);
-        neutral.read(neutral_xor, slot);
-        announced_at.read(newest, slot);
+        region_va.read(va_xor, slot);
+        region_rkey.read(rkey_xor, slot);
+        region_neutral.read(neutral_xor, slot);
+        region_announced_at.read(newest, slot);
         is_announced = false;
-        if (hdr.register_control.isValid()) {
-            is_announced = hdr.register_control.op != RegisterOp.READ;
-            access_va.apply(hdr, 0, va_xor);
-            value = rkey_xor ++ neutral_xor;
-            access_keys.apply(hdr, 0, value);
-            rkey_xor = value[63:32];
-            neutral_xor = value[31:0];
-            value = (bit<64>)newest;
-            access_announced_at.apply(hdr, (bit<64>)INITIAL_PSN(hdr), value);
-            newest = value[23:0];
-        } else if (hdr.mr_info.isValid()) {
+        if (hdr.mr_info.isValid()) {
             is_announced = owner == hdr.ipv4.dst && receiver != NO_SLOT
                 && (meta.is_retransmission == 0 || PSN_LT(newest, hdr.bth.psn));
             if (is_announced) {
@@ -83,10 +59,10 @@ control MemoryRegions(inout headers_t hdr,
             hdr.udp.src_port = hdr.udp.src_port ^ neutral_xor[15:0];
         }
         if (is_announced) {
-            va.write(slot, va_xor);
-            rkey.write(slot, rkey_xor);
-            neutral.write(slot, neutral_xor);
-            announced_at.write(slot, newest);
+            region_va.write(slot, va_xor);
+            region_rkey.write(slot, rkey_xor);
+            region_neutral.write(slot, neutral_xor);
+            region_announced_at.write(slot, newest);
         }
     }
 }

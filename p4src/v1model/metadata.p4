@@ -4,10 +4,11 @@
 #define ALFIRK_METADATA_P4
 
 #include "../shared/kinds.p4"
+#include "../shared/sizes.p4"
 #include "../shared/types.p4"
 
 // Port between pipeline and controller: BMv2 must be started with --cpu-port 510.
-const port_t CPU_PORT = 510;
+const port_t CPU_PORT = END_OF_PORTS;
 
 // Value of standard_metadata.instance_type of a clone made in ingress (BMv2's simple_switch document, "intrinsic
 // metadata").
@@ -25,8 +26,9 @@ const path_t PATH_NONE = 0xff;
 struct metadata_t {
     // Drop reason, set by at most one control; the packet is dropped and counted at the end of the pipeline.
     bit<8> drop_reason;
+    // Decision of ingress; for a copy whose ICRC the controller computes, egress sets the verdict on its clone.
     @field_list(FIELD_LIST_CARRIED)
-    bit<8> packet_in_reason;
+    decision_t decision;
     Kind kind;
     // Destination queue pair number of all packets that members send to the group.
     qpn_t virtual_qpn;
@@ -38,9 +40,7 @@ struct metadata_t {
     bit<1> is_of_receivers;
     // An ACK or a NAK that is not fatal.
     bit<1> is_feedback;
-    Verdict verdict;
     bit<1> is_host;
-    bit<1> is_recirculated;
     // UDP length without payload: UDP, BTH, RETH and ICRC.
     bit<16> udp_overhead;
     // Source and destination port of UDP or TCP, 0 for other protocols.

@@ -28,21 +28,14 @@
 // Applies `op` with `word` to the path's entry, then returns the oldest word of its leaf node in `word`, and the path of
 // that word in `at`. `is_accepted`: the entry has become `word`, which is newer or has the same PSN. `is_rise`: it is newer.
 // With TreeOp.LOOK, `word` and `at` are the oldest of the nodes visited before, unless `is_first` is set.
-control TreeLeaves(inout headers_t hdr, inout metadata_t meta, in TreeOp op, in bit<4> absent,
+control TreeLeaves(inout metadata_t meta, in TreeOp op, in bit<4> absent,
                    in bit<1> is_first, inout word_t word, inout path_t at, out bool is_accepted, out bool is_rise) {
-    register<word_t>(SIZE_PATHS >> 2) child_0;
-    register<word_t>(SIZE_PATHS >> 2) child_1;
-    register<word_t>(SIZE_PATHS >> 2) child_2;
-    register<word_t>(SIZE_PATHS >> 2) child_3;
-    RegisterAccess(RegisterName.ACK, RegisterOp.INIT_GROUP) access_ack;
-    RegisterAccess(RegisterName.MSN, RegisterOp.INIT_GROUP) access_msn;
     bit<32> node;
     path_t path;
     word_t own;
     word_t sibling;
     psn_t ahead;
     bit<1> is_open;
-    bit<64> value;
     // Children to skip.
     bit<4> passed;
 
@@ -64,23 +57,15 @@ control TreeLeaves(inout headers_t hdr, inout metadata_t meta, in TreeOp op, in 
         is_open = is_first;
         passed = absent;
         if (op == TreeOp.INIT) {
-            child_0.write(node, WORD_PSN(word) ++ path[7:2] ++ 2w0 ++ WORD_MSN(word));
-            child_1.write(node, WORD_PSN(word) ++ path[7:2] ++ 2w1 ++ WORD_MSN(word));
-            child_2.write(node, WORD_PSN(word) ++ path[7:2] ++ 2w2 ++ WORD_MSN(word));
-            child_3.write(node, WORD_PSN(word) ++ path[7:2] ++ 2w3 ++ WORD_MSN(word));
+            leaf_0.write(node, WORD_PSN(word) ++ path[7:2] ++ 2w0 ++ WORD_MSN(word));
+            leaf_1.write(node, WORD_PSN(word) ++ path[7:2] ++ 2w1 ++ WORD_MSN(word));
+            leaf_2.write(node, WORD_PSN(word) ++ path[7:2] ++ 2w2 ++ WORD_MSN(word));
+            leaf_3.write(node, WORD_PSN(word) ++ path[7:2] ++ 2w3 ++ WORD_MSN(word));
         } else {
             if (op != TreeOp.LOOK) {
                 at = path;
                 passed = absent | (4w1 << path[1:0]);
-                if (path[1:0] == 0) {
-                    child_0.read(own, node);
-                } else if (path[1:0] == 1) {
-                    child_1.read(own, node);
-                } else if (path[1:0] == 2) {
-                    child_2.read(own, node);
-                } else {
-                    child_3.read(own, node);
-                }
+                OWN_LEAF(path, read(own, node))
                 meta.path_msn = WORD_MSN(own);
                 ahead = WORD_PSN(word) - WORD_PSN(own);
                 if (op == TreeOp.UPDATE) {
@@ -92,32 +77,17 @@ control TreeLeaves(inout headers_t hdr, inout metadata_t meta, in TreeOp op, in 
                         is_accepted = is_rise;
                         word = WORD_PSN(word) ++ PATH_OF_SENDER ++ WORD_MSN(own);
                     }
-                } else if (meta.kind == Kind.REGISTERS) {
-                    word = own;
-                    value = (bit<64>)word[47:16];
-                    access_ack.apply(hdr, 0, value);
-                    word = value[31:0] ++ WORD_MSN(own);
-                    value = (bit<64>)WORD_MSN(own);
-                    access_msn.apply(hdr, 0, value);
-                    word = word[47:16] ++ value[15:0];
-                    is_accepted = hdr.register_control.op == RegisterOp.WRITE;
                 }
                 if (!is_accepted) {
                     word = own;
-                } else if (path[1:0] == 0) {
-                    child_0.write(node, word);
-                } else if (path[1:0] == 1) {
-                    child_1.write(node, word);
-                } else if (path[1:0] == 2) {
-                    child_2.write(node, word);
                 } else {
-                    child_3.write(node, word);
+                    OWN_LEAF(path, write(node, word))
                 }
             }
-            LEAF_COMPARE(child_0, 0, 2w0)
-            LEAF_COMPARE(child_1, 1, 2w1)
-            LEAF_COMPARE(child_2, 2, 2w2)
-            LEAF_COMPARE(child_3, 3, 2w3)
+            LEAF_COMPARE(leaf_0, 0, 2w0)
+            LEAF_COMPARE(leaf_1, 1, 2w1)
+            LEAF_COMPARE(leaf_2, 2, 2w2)
+            LEAF_COMPARE(leaf_3, 3, 2w3)
         }
     }
 #undef LEAF_COMPARE

@@ -25,13 +25,32 @@
 #ifndef ALFIRK_MIN_PSN_WALK_P4
 #define ALFIRK_MIN_PSN_WALK_P4
 
-// On entry, meta.walk_word and walk_path have the oldest word of the packet's own node (ACK, NAK), or of the nodes visited so
-// far (search packet). `is_accepted`: the path's newest PSN has advanced or was repeated. `is_rise`: it has advanced.
-control MinPsnWalk(inout headers_t hdr, inout metadata_t meta, in bool is_accepted, in bool is_rise,
-                   out SearchState outcome) {
-    // State: busy ++ dirty ++ start in microseconds (0 if no walk runs) ++ tri_path ++ minimum found by the last walk.
-    register<bit<64>>(MAX_GROUPS) walks;
-    RegisterAccess(RegisterName.AGG, RegisterOp.INIT_GROUP) access;
+// Leaf node that a search packet visits: `op`, `absent`, `is_first`, `word` and `at` are arguments of TreeLeaves.
+control NextLeaf(inout metadata_t meta, out TreeOp op, out bit<4> absent, out bit<1> is_first, out word_t word,
+                 out path_t at) {
+    apply {
+        op = TreeOp.LOOK;
+        meta.path_index = meta.walk_node << 2;
+        word = meta.walk_word;
+        at = meta.walk_path;
+        is_first = (bit<1>)(meta.walk_node == 0 && meta.walk_seen == PATH_NONE);
+        // Children of the last node from `paths` on do not exist.
+        absent = 0;
+        if (meta.path_index + 3 >= meta.paths) {
+            absent = 4w0b1000;
+        }
+        if (meta.path_index + 2 >= meta.paths) {
+            absent = 4w0b1100;
+        }
+        if (meta.path_index + 1 >= meta.paths) {
+            absent = 4w0b1110;
+        }
+    }
+}
+
+// `word` and `at`: oldest word, and its path, of the packet's own node (ACK, NAK), or of the nodes visited so far (search packet).
+// Sets `search`.
+control MinPsnWalk(in headers_t hdr, inout metadata_t meta, in word_t word, in path_t at, inout minimum_t minimum) {
     bit<64> known;
     bit<64> value;
     psn_t found;
@@ -43,6 +62,8 @@ control MinPsnWalk(inout headers_t hdr, inout metadata_t meta, in bool is_accept
     path_t nodes;
 
     apply {
+        meta.walk_word = word;
+        meta.walk_path = at;
         walks.read(known, (bit<32>)meta.group_index);
         is_under_way = known[63:63];
         is_dirty = known[62:62];
@@ -51,20 +72,11 @@ control MinPsnWalk(inout headers_t hdr, inout metadata_t meta, in bool is_accept
         found = known[23:0];
         is_busy = is_under_way == 1 && meta.clock - start <= WALK_TIMEOUT_US;
         nodes = (meta.paths + 3) >> 2;
-        outcome = SearchState.IDLE;
-        if (meta.kind == Kind.REGISTERS) {
-            // A write of the last acknowledged PSN also sets the minimum found by the last walk.
-            value = (bit<64>)(found ++ 24w0);
-            access.apply(hdr, (bit<64>)(INITIAL_PSN(hdr) ++ 24w0), value);
-            found = value[47:24];
-            if (hdr.register_control.op == RegisterOp.INIT_GROUP) {
-                is_under_way = 0;
-                trigger = PATH_NONE;
-            }
-        } else if (meta.kind == Kind.MIN_SEARCH) {
-            outcome = SearchState.LOST;
+        minimum.search = SearchState.IDLE;
+        if (meta.kind == Kind.MIN_SEARCH) {
+            minimum.search = SearchState.LOST;
             if (is_under_way == 1 && start == meta.walk_start) {
-                outcome = SearchState.ON;
+                minimum.search = SearchState.ON;
                 trigger = meta.walk_path;
                 meta.walk_node = meta.walk_node + 1;
                 if (meta.walk_node == meta.walk_seen) {
@@ -79,12 +91,12 @@ control MinPsnWalk(inout headers_t hdr, inout metadata_t meta, in bool is_accept
                         meta.walk_seen = PATH_NONE;
                     } else {
                         is_under_way = 0;
-                        outcome = SearchState.DONE;
+                        minimum.search = SearchState.DONE;
                     }
                 }
             }
         } else if (meta.kind == Kind.DATA) {
-            if (is_accepted) {
+            if (minimum.is_accepted) {
                 if (trigger == meta.path_index) {
                     if (is_busy) {
                         is_dirty = 1;
@@ -101,12 +113,12 @@ control MinPsnWalk(inout headers_t hdr, inout metadata_t meta, in bool is_accept
                 meta.walk_node = 0;
                 meta.walk_seen = PATH_NONE;
             }
-        } else if (is_accepted) {
+        } else if (minimum.is_accepted) {
             if (is_busy) {
-                if (is_rise && trigger == meta.path_index) {
+                if (minimum.is_rise && trigger == meta.path_index) {
                     is_dirty = 1;
                 }
-            } else if ((is_rise && trigger == meta.path_index) || trigger == PATH_NONE || is_under_way == 1) {
+            } else if ((minimum.is_rise && trigger == meta.path_index) || trigger == PATH_NONE || is_under_way == 1) {
                 trigger = meta.walk_path;
                 meta.walk_seen = meta.path_index >> 2;
                 meta.walk_node = 0;
@@ -114,14 +126,14 @@ control MinPsnWalk(inout headers_t hdr, inout metadata_t meta, in bool is_accept
                     meta.walk_node = 1;
                 }
                 is_under_way = 0;
-                outcome = SearchState.DONE;
+                minimum.search = SearchState.DONE;
                 if (meta.walk_node < nodes) {
                     meta.role = Role.WALK;
                     is_under_way = 1;
                     is_dirty = 0;
                     start = meta.clock;
                     meta.walk_start = start;
-                    outcome = SearchState.ON;
+                    minimum.search = SearchState.ON;
                 }
             }
         }
@@ -129,7 +141,7 @@ control MinPsnWalk(inout headers_t hdr, inout metadata_t meta, in bool is_accept
             is_dirty = 0;
             start = 0;
         }
-        if (outcome == SearchState.DONE) {
+        if (minimum.search == SearchState.DONE) {
             found = WORD_PSN(meta.walk_word);
         }
         value = is_under_way ++ is_dirty ++ start ++ trigger ++ found;

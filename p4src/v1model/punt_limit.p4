@@ -1,14 +1,15 @@
 // Rate limit of packets to the controller, so that no port can overload it.
 //
-//   packet_in_reason ──┐
+//   PacketInReason ────┐
 //   origin port ───────┴──> meter: green packets pass, all others are dropped
 //
 // Packets of hosts to the controller are metered by kind and port: registrations and fatal NAKs; feedback, old data, data and
 // CNPs of groups whose minimum PSN or ICRC the controller computes. Over the limit, old data of the source is forwarded,
-// but its probe is not sent. A cell without a rate set by the controller passes all packets.
+// but its probe is not sent. If the controller computes both, old data is metered twice, as data and as its probe. A cell without
+// a rate set by the controller passes all packets.
 //
-// Related rules of main.p4: dropped packets are not cloned, and packets to the controller are truncated to what it
-// reads. Only data whose ICRC the controller computes is sent whole.
+// Related rules: dropped packets are not cloned (main.p4), and packets to the controller are truncated to what it reads
+// (to_controller.p4).
 //
 // Every switch on the way to the source sends a copy of a fatal NAK to the controller, so over the limit the NAK itself is
 // dropped as well.
@@ -16,33 +17,38 @@
 #ifndef ALFIRK_PUNT_LIMIT_P4
 #define ALFIRK_PUNT_LIMIT_P4
 
-control PuntLimit(inout metadata_t meta) {
+control PuntLimit(inout metadata_t meta, inout decision_t decision) {
     // Indexed by PacketInReason and port.
-    @id(1) meter(SIZE_PUNT_RATES, MeterType.packets) rates;
+    @id(METER_ID_PUNT_RATES) meter(SIZE_PUNT_RATES, MeterType.packets) rates;
     // Packets over the limit, indexed by PacketInReason.
-    @id(4) counter(PUNT_KINDS, CounterType.packets) limited;
-    bit<8> reason;
+    @id(COUNTER_ID_LIMITED) counter(PUNT_KINDS, CounterType.packets) limited;
     bit<8> color;
 
+#define METER(reason) rates.execute_meter(((bit<32>)(bit<8>)reason << PORT_BITS) | (bit<32>)meta.origin_port, color)
+
     apply {
-        reason = meta.packet_in_reason;
         if (meta.icrc_mode == IcrcMode.PUNT
-            && (meta.verdict == Verdict.REPLICATE || (meta.verdict == Verdict.PASS && meta.kind == Kind.CNP))) {
+            && (decision.verdict == Verdict.REPLICATE || (decision.verdict == Verdict.PASS && meta.kind == Kind.CNP))) {
             // With IcrcMode.PUNT, each copy for a host goes to the controller.
-            reason = PacketInReason.ICRC;
-        }
-        if (reason != 0) {
-            rates.execute_meter(((bit<32>)reason << PORT_BITS) | (bit<32>)meta.origin_port, color);
+            METER(PacketInReason.ICRC);
             if (color != V1MODEL_METER_COLOR_GREEN) {
-                limited.count((bit<32>)reason);
-                if (reason == PacketInReason.PROBE && meta.verdict == Verdict.REPLICATE) {
-                    meta.packet_in_reason = 0;
+                limited.count((bit<32>)(bit<8>)PacketInReason.ICRC);
+                meta.drop_reason = Drop.PUNT_LIMITED;
+            }
+        }
+        if (meta.drop_reason == Drop.NONE && decision.packet_in_reason != 0) {
+            METER(decision.packet_in_reason);
+            if (color != V1MODEL_METER_COLOR_GREEN) {
+                limited.count((bit<32>)decision.packet_in_reason);
+                if (decision.clone == Verdict.PROBE_PUNT) {
+                    decision.clone = Verdict.NONE;
                 } else {
                     meta.drop_reason = Drop.PUNT_LIMITED;
                 }
             }
         }
     }
+#undef METER
 }
 
 #endif  // ALFIRK_PUNT_LIMIT_P4

@@ -16,28 +16,22 @@
 #ifndef ALFIRK_RETRANSMISSION_FILTER_P4
 #define ALFIRK_RETRANSMISSION_FILTER_P4
 
-control RetransmissionFilter(inout headers_t hdr,
+control RetransmissionFilter(in headers_t hdr,
                              inout metadata_t meta,
-                             inout standard_metadata_t standard_metadata) {
-    register<psn_t>(SIZE_PATHS) acked;
-    RegisterAccess(RegisterName.FILTER, RegisterOp.INIT_GROUP) access;
+                             in standard_metadata_t standard_metadata,
+                             in Verdict verdict) {
     bit<32> path;
     psn_t known;
     psn_t newest;
-    bit<64> value;
 
     apply {
         path = (bit<32>)meta.path_index;
-        if (meta.verdict == Verdict.REPLICATE) {
+        if (verdict == Verdict.REPLICATE) {
             path = (bit<32>)standard_metadata.egress_rid;
         }
-        acked.read(known, ((bit<32>)meta.group_index << PATH_BITS) | path);
+        filter_psns.read(known, ((bit<32>)meta.group_index << PATH_BITS) | path);
         newest = known;
-        if (hdr.register_control.isValid()) {
-            value = (bit<64>)known;
-            access.apply(hdr, (bit<64>)INITIAL_PSN(hdr), value);
-            newest = value[23:0];
-        } else if (meta.verdict != Verdict.REPLICATE) {
+        if (verdict != Verdict.REPLICATE) {
             if (PSN_LT(known, meta.acked_psn)) {
                 newest = meta.acked_psn;
             }
@@ -52,7 +46,7 @@ control RetransmissionFilter(inout headers_t hdr,
             }
         }
         if (newest != known) {
-            acked.write(((bit<32>)meta.group_index << PATH_BITS) | path, newest);
+            filter_psns.write(((bit<32>)meta.group_index << PATH_BITS) | path, newest);
         }
     }
 }

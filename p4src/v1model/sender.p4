@@ -28,37 +28,20 @@
 
 // `last_acked`: PSN last acknowledged to the source.
 control Sender(inout headers_t hdr, inout metadata_t meta, in psn_t last_acked) {
-    // Newest PSN that each path claims to have. Not verified; used only to decide whether the path may become the source.
-    // It may be beyond `sent`, because a member that has begun to send also acknowledges its own data.
-    register<psn_t>(SIZE_PATHS) acked;
-    // Port of the source, 0 if there was none ++ newest PSN sent.
-    register<bit<40>>(MAX_GROUPS) senders;
-    RegisterAccess(RegisterName.ACK, RegisterOp.INIT_GROUP) access_acked;
-    RegisterAccess(RegisterName.CLAIMED, RegisterOp.INIT_GROUP) access_claimed;
-    RegisterAccess(RegisterName.SRC_PORT, RegisterOp.INIT_GROUP) access_source;
-    RegisterAccess(RegisterName.SENT, RegisterOp.INIT_GROUP) access_sent;
     bit<32> path;
     psn_t newest;
     bit<40> known;
     bit<16> source;
     bit<16> port;
     psn_t sent;
-    bit<64> value;
 
     apply {
         path = ((bit<32>)meta.group_index << PATH_BITS) | (bit<32>)meta.path_index;
-        acked.read(newest, path);
-        if (meta.is_feedback == 1) {
-            if (PSN_LT(newest, meta.acked_psn)) {
-                acked.write(path, meta.acked_psn);
-            }
-        } else if (meta.kind == Kind.REGISTERS) {
-            value = (bit<64>)(newest ++ 8w0);
-            access_acked.apply(hdr, (bit<64>)(INITIAL_PSN(hdr) ++ 8w0), value);
-            newest = value[31:8];
-            value = (bit<64>)newest;
-            access_claimed.apply(hdr, (bit<64>)INITIAL_PSN(hdr), value);
-            acked.write(path, value[23:0]);
+        // The claim is not verified; it is used only to decide whether the path may become the source. It may be beyond `sent`,
+        // because a member that has begun to send also acknowledges its own data.
+        claimed_psns.read(newest, path);
+        if (meta.is_feedback == 1 && PSN_LT(newest, meta.acked_psn)) {
+            claimed_psns.write(path, meta.acked_psn);
         }
 
         senders.read(known, (bit<32>)meta.group_index);
@@ -88,13 +71,6 @@ control Sender(inout headers_t hdr, inout metadata_t meta, in psn_t last_acked) 
                 hdr.aeth.kind = AETH_ACK;
                 hdr.aeth.value = SYNDROME_ACK_NO_CREDITS[4:0];
             }
-        } else if (meta.kind == Kind.REGISTERS) {
-            value = (bit<64>)source;
-            access_source.apply(hdr, 0, value);
-            source = value[15:0];
-            value = (bit<64>)sent;
-            access_sent.apply(hdr, (bit<64>)INITIAL_PSN(hdr), value);
-            senders.write((bit<32>)meta.group_index, source ++ value[23:0]);
         }
         meta.source_port = source;
         meta.is_source = (bit<1>)(source == port);

@@ -9,19 +9,13 @@
 #ifndef ALFIRK_SOURCE_TAGS_P4
 #define ALFIRK_SOURCE_TAGS_P4
 
-control SourceTags(inout headers_t hdr, in metadata_t meta) {
-    // DSCP ++ number of tags ++ first EtherType ++ outer tag ++ second EtherType ++ inner tag.
-    register<bit<72>>(MAX_GROUPS) tags;
+control SourceTags(inout headers_t hdr, in metadata_t meta, in Verdict verdict) {
     bit<72> known;
     bit<66> own;
 
     apply {
-        tags.read(known, (bit<32>)meta.group_index);
-        if (meta.kind == Kind.REGISTERS) {
-            if (hdr.register_control.op == RegisterOp.INIT_GROUP) {
-                tags.write((bit<32>)meta.group_index, 0);
-            }
-        } else if (meta.verdict == Verdict.REPLICATE) {
+        data_tags.read(known, (bit<32>)meta.group_index);
+        if (verdict == Verdict.REPLICATE) {
             own = 0;
             if (hdr.outer_tag.isValid()) {
                 own = 2w1 ++ hdr.ethernet.ether_type ++ hdr.outer_tag.pcp ++ hdr.outer_tag.dei ++ hdr.outer_tag.vid
@@ -32,10 +26,10 @@ control SourceTags(inout headers_t hdr, in metadata_t meta) {
                     ++ hdr.inner_tag.vid;
             }
             if (hdr.ipv4.dscp ++ own != known) {
-                tags.write((bit<32>)meta.group_index, hdr.ipv4.dscp ++ own);
+                data_tags.write((bit<32>)meta.group_index, hdr.ipv4.dscp ++ own);
             }
-        } else if (meta.verdict == Verdict.FEEDBACK || meta.verdict == Verdict.PASS
-                   || meta.verdict == Verdict.ANSWER) {
+        } else if (verdict == Verdict.FEEDBACK || verdict == Verdict.PASS
+                   || verdict == Verdict.ANSWER) {
             hdr.ipv4.dscp = known[71:66];
             if (known[65:64] != 0) {
                 hdr.ethernet.ether_type = known[63:48];

@@ -17,28 +17,17 @@
 // Of RNR timer codes 1 is the shortest and 0 the longest (IBTA vol. 1, table 45).
 #define RNR_TIMER_RANK(value) ((value) - 1)
 
-// `may_forward`: this packet may become the NAK to the source.
-// `forwards_nak`: the packet has become that NAK, with its PSN and syndrome.
-control WaitingNak(inout headers_t hdr, inout metadata_t meta, in bool is_accepted, in psn_t minimum,
-                   in bool may_forward,
-                   out bool forwards_nak) {
-    // Sent to the source (1 bit) ++ lower 7 bits of the syndrome ++ PSN; 0 if there is none.
-    register<bit<32>>(MAX_GROUPS) nak;
-    RegisterAccess(RegisterName.NAK, RegisterOp.INIT_GROUP) access;
+// Sets `forwards_nak` if the packet has become the NAK to the source, with its PSN and syndrome.
+control WaitingNak(inout headers_t hdr, inout metadata_t meta, inout minimum_t minimum) {
     bit<32> known;
     bit<32> waiting;
     bit<32> arrived;
-    bit<64> value;
 
     apply {
-        forwards_nak = false;
-        nak.read(known, (bit<32>)meta.group_index);
+        minimum.forwards_nak = false;
+        pending_naks.read(known, (bit<32>)meta.group_index);
         waiting = known;
-        if (meta.kind == Kind.REGISTERS) {
-            value = (bit<64>)waiting;
-            access.apply(hdr, 0, value);
-            waiting = value[31:0];
-        } else if (meta.kind == Kind.COMMAND) {
+        if (meta.kind == Kind.COMMAND) {
             // The controller has its own pending NAK.
             if (hdr.aeth.kind != AETH_ACK) {
                 if (waiting[31:31] == 1 && waiting[23:0] == hdr.bth.psn) {
@@ -48,14 +37,14 @@ control WaitingNak(inout headers_t hdr, inout metadata_t meta, in bool is_accept
             }
         } else if (waiting != 0 || meta.kind == Kind.NAK) {
             if (waiting != 0
-                && (!PSN_LT(minimum, waiting[23:0])
+                && (!PSN_LT(minimum.psn, waiting[23:0])
                     || (meta.kind == Kind.DATA && waiting[31:31] == 1 && meta.from_current_source == 1
                         && hdr.bth.psn == waiting[23:0]))) {
                 // The minimum has reached its PSN, or the source has resent it.
                 waiting = 0;
             }
             // A NAK older than its path's newest PSN, or than the minimum, was reordered on the way.
-            if (meta.kind == Kind.NAK && is_accepted && PSN_LT(minimum, hdr.bth.psn)
+            if (meta.kind == Kind.NAK && minimum.is_accepted && PSN_LT(minimum.psn, hdr.bth.psn)
                 && meta.min_psn != MinPsn.PUNT) {
                 arrived = hdr.aeth.kind ++ hdr.aeth.value ++ hdr.bth.psn;
                 if (waiting == 0 || PSN_LT(hdr.bth.psn, waiting[23:0])) {
@@ -66,8 +55,9 @@ control WaitingNak(inout headers_t hdr, inout metadata_t meta, in bool is_accept
                     waiting = arrived;
                 }
             }
-            if (may_forward && waiting != 0 && waiting[31:31] == 0 && minimum + 1 == waiting[23:0]) {
-                forwards_nak = true;
+            if (minimum.is_final && !minimum.is_answer && waiting != 0 && waiting[31:31] == 0
+                && minimum.psn + 1 == waiting[23:0]) {
+                minimum.forwards_nak = true;
                 hdr.bth.psn = waiting[23:0];
                 hdr.aeth.kind = waiting[31:29];
                 hdr.aeth.value = waiting[28:24];
@@ -75,7 +65,7 @@ control WaitingNak(inout headers_t hdr, inout metadata_t meta, in bool is_accept
             }
         }
         if (waiting != known) {
-            nak.write((bit<32>)meta.group_index, waiting);
+            pending_naks.write((bit<32>)meta.group_index, waiting);
         }
     }
 }

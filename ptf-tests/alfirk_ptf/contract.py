@@ -36,6 +36,8 @@ UDP_PORT_MRP = 0x12B6
 OPCODE_RC_SEND_FIRST = 0
 #: BTH opcode of RDMA WRITE First
 OPCODE_RC_WRITE_FIRST = 6
+#: BTH opcode of RDMA WRITE Last
+OPCODE_RC_WRITE_LAST = 8
 #: BTH opcode of RDMA WRITE Only
 OPCODE_RC_WRITE_ONLY = 10
 #: BTH opcode of RDMA WRITE Only with Immediate
@@ -523,24 +525,41 @@ class Kind(IntEnum):
 
 
 class Verdict(IntEnum):
-    """Decision of the ingress pipeline on a group's packet, which the egress pipeline executes."""
+    """What the egress pipeline does with a packet or a clone of it."""
 
-    #: no verdict: the packet is not of a group, or is dropped
+    #: nothing: the packet is dropped, or not cloned
     NONE = 0
-    #: replicate data: one copy for each path
-    REPLICATE = 1
+    #: send the packet as ingress has left it: unicast, ARP replies, and frames of the controller
+    FORWARD = 1
+    #: replicate a datagram: one copy for each port but its own
+    DATAGRAM = 2
+    #: replicate data: one copy for each path that needs it
+    REPLICATE = 3
     #: forward a CNP, a selective or a fatal NAK to the source
-    PASS = 2
+    PASS = 4
     #: send a merged ACK or NAK to the source
-    FEEDBACK = 3
-    #: turn a request into an ACK or NAK to its sender
-    ANSWER = 4
+    FEEDBACK = 5
+    #: send the ACK or NAK that a request has become to its sender
+    ANSWER = 6
     #: update only the retransmission filter, by an ACK that does not advance the minimum
-    RECORD = 5
-    #: recirculate an ACK to find the minimum
-    WALK = 6
-    #: pass an ACK to the controller, which computes the minimum
-    PUNT = 7
+    RECORD = 7
+    #: the same, by a clone of an ACK that is forwarded
+    MIRROR = 8
+    #: update the retransmission filter, and recirculate the ACK to find the minimum
+    WALK = 9
+    #: recirculate an ACK again
+    CONTINUE_WALK = 10
+    #: turn old data into an ACK, and recirculate that to find the minimum
+    PROBE_WALK = 11
+    #: update the retransmission filter, and pass the ACK to the controller, which computes the
+    #: minimum
+    PUNT = 12
+    #: turn old data into an ACK, and pass that to the controller
+    PROBE_PUNT = 13
+    #: execute a register access of the controller, and reply to it
+    REGISTERS = 14
+    #: pass the packet to the controller
+    TO_CONTROLLER = 15
 
 
 class Role(IntEnum):
@@ -577,7 +596,7 @@ class TreeOp(IntEnum):
     UPDATE = 1
     #: read the minimum without an update
     KEEP = 2
-    #: store the word that the controller sets, even if it is older
+    #: compute the minimum again, after the controller has set the word of the path
     FORCE = 3
     #: initialise all paths of the node with the word's PSN
     INIT = 4

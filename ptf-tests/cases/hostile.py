@@ -378,15 +378,17 @@ class FloodTest(HostileTest):
     """A port floods one kind of packets to the controller: they are rate-limited and truncated."""
 
     reason: PacketInReason
-    burst, flood = 10, 100
+    #: Rate of the meter in packets per second, its burst, and number of flooded frames.
+    rate, burst, flood = 1, 10, 100
     #: Number of frames sent at once, limited by the receive buffer of a test port: on Tofino the source gets
     #: all of them.
     at_once = 20
 
     def set_punt_rates(self) -> None:
+        self.limited_since = time.monotonic()
         for port in self.ports:
             cell = self.reason * _METERED_PORTS + port
-            self.switch.set_rate(f"{TARGET.punt_gress}.punt_limit.rates", cell, 1, self.burst)
+            self.switch.set_rate(f"{TARGET.punt_gress}.punt_limit.rates", cell, self.rate, self.burst)
 
     def send_flood(self, port: int, frame: bytes) -> list[PacketIn]:
         """Send a frame `flood` times; return the packets that reached the controller."""
@@ -400,7 +402,9 @@ class FloodTest(HostileTest):
         return punted
 
     def assert_limited(self, punted: list[PacketIn], packets_per_frame: int = 1) -> None:
-        self.assertLess(len(punted), packets_per_frame * self.flood // 2)
+        """Check that one port has sent at most what the meter passes since its rate was set."""
+        frames = self.burst + 1 + self.rate * (time.monotonic() - self.limited_since)
+        self.assertLessEqual(len(punted), packets_per_frame * frames)
 
     def assert_truncated(self, punted: list[PacketIn], length: int) -> None:
         # P4Runtime transmits the three bytes of the PacketIn header as metadata, not in the payload.
@@ -429,7 +433,7 @@ class FatalNaksToTheControllerAreRateLimited(FloodTest):
 
 
 class ProbesToTheControllerAreRateLimited(FloodTest):
-    """Probes are limited for the source and for other members."""
+    """Old data causes probes, which are limited for the source and for other members."""
 
     min_psn = MinPsn.PUNT
     reason = PacketInReason.PROBE
@@ -444,16 +448,45 @@ class ProbesToTheControllerAreRateLimited(FloodTest):
                 self.assert_truncated(punted, PROBE_PACKET_IN_BYTES)
 
 
-class DroppedDataIsNotSentToTheController(FloodTest):
-    """New data of a member that is not the source is dropped, and causes no probe."""
+class ProbesOfPuntedDataAreRateLimited(FloodTest):
+    """If the controller computes the ICRC as well, probes still have their own limit."""
 
     min_psn = MinPsn.PUNT
+    icrc_mode = IcrcMode.PUNT
     reason = PacketInReason.PROBE
 
     def runTest(self) -> None:
-        sent = replace(self.packet(self.sent + 5), eth_src=HOSTS[2].mac, src=HOSTS[2].ip)
-        self.expect_drop(Drop.NOT_THE_SOURCE, 2, *[sent.frame()] * self.flood)
-        self.assertEqual(self.registers.take_punted(), [])
+        # All members have the data, so the filter drops its copies, and the controller gets only probes.
+        for port in self.ports[1:]:
+            self.send(port, self.report(port, self.sent - 1).frame())
+            self.collect(port)
+        self.set_punt_rates()
+        punted = self.send_flood(1, replace(self.packet(3), body=bytes(400)).frame())
+        self.assert_limited(punted)
+        self.assert_truncated(punted, PROBE_PACKET_IN_BYTES)
+
+
+class DroppedDataIsNotSentToTheController(FloodTest):
+    """Data that is dropped for any reason is not cloned: it causes no probe and no copy for the ICRC."""
+
+    min_psn = MinPsn.PUNT
+    icrc_mode = IcrcMode.PUNT
+    reason = PacketInReason.PROBE
+
+    def runTest(self) -> None:
+        new = replace(self.packet(self.sent + 5), eth_src=HOSTS[2].mac, src=HOSTS[2].ip)
+        old = self.packet(3)
+        cases = (
+            (Drop.NOT_THE_SOURCE, 2, new),
+            (Drop.WRONG_QPN, 1, replace(old, dqpn=7)),
+            (Drop.WRONG_PKEY, 1, replace(old, pkey=0x8001)),
+            (Drop.TTL_EXPIRED, 1, replace(old, ttl=1)),
+            (Drop.NOT_A_MEMBER, 2, replace(old, src=self.group.mcst_id)),
+        )
+        for reason, port, sent in cases:
+            with self.subTest(reason=reason.name):
+                self.expect_drop(reason, port, *[sent.frame()] * self.flood)
+                self.assertEqual(self.registers.take_punted(), [])
 
 
 class DataToTheControllerIsRateLimited(FloodTest):
