@@ -289,7 +289,7 @@ impl<'a> FlowAnalysis<'a> {
     fn stmt(&mut self, stmt: &'a Stmt) {
         match &stmt.kind {
             StmtKind::Empty
-            | StmtKind::Invalid
+            | StmtKind::Invalid(_)
             | StmtKind::Const(_)
             | StmtKind::Instantiation(_) => {}
             StmtKind::Var(v) => self.variable(v),
