@@ -475,7 +475,7 @@ pub struct Request {
     pub pretty: Option<PathBuf>,
     /// Output folder of the graphs of parsers and control flow (`--graph`).
     pub graph: Option<PathBuf>,
-    /// Output file of the Tofino stage report (`--report`); `-` is stdout.
+    /// Output file of the stage report (`--report`); `-` is stdout.
     pub report: Option<PathBuf>,
     /// The dependency rule for make, if one is requested.
     pub rule: Option<RuleRequest>,
@@ -498,7 +498,7 @@ impl Request {
         }
     }
 
-    /// Whether a program for Tofino is only checked, because no output for the software model is requested.
+    /// Whether the program is only checked: its target writes outputs only on request, and none is requested.
     pub fn only_checks(&self) -> bool {
         let made = [
             self.output.is_some(),
@@ -585,7 +585,7 @@ impl P4cOptions {
 
     fn pipe(&self, arch: Arch) -> Result<Option<usize>, String> {
         match self.pipe {
-            Some(_) if !arch.target().has_stages() => Err(format!(
+            Some(_) if arch.target().stages().is_none() => Err(format!(
                 "--pipe: {} has no pipes; add --arch tna or --arch t2na",
                 arch.name()
             )),
@@ -595,7 +595,7 @@ impl P4cOptions {
 
     fn report(&self, arch: Arch) -> Result<Option<PathBuf>, String> {
         match self.report {
-            Some(_) if !arch.target().has_stages() => Err(format!(
+            Some(_) if arch.target().stages().is_none() => Err(format!(
                 "--report: {} has no stages; add --arch tna or --arch t2na",
                 arch.name()
             )),
@@ -621,7 +621,7 @@ impl P4cOptions {
         preproc::Options {
             include_dirs,
             macros: self.macros.0.clone(),
-            without_target: false,
+            target_macro: None,
             only_line_markers: self.nocpp || source == Path::new("-"),
             now: Some(now()),
             missing_are_generated: self.make.missing_are_generated,
@@ -736,7 +736,7 @@ impl P4cOptions {
                     path.clone()
                 })
             }
-            // As p4c's driver. Without an output, a program for Tofino is only checked.
+            // As p4c's driver.
             None if self.target.is_some() && !arch.target().is_only_checked_without_output() => {
                 Some(name)
             }

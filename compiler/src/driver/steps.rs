@@ -339,7 +339,7 @@ impl<'a> Steps<'a> {
             return Ok(None);
         }
         let mut request = self.preprocess_options()?.request(self.source)?;
-        request.options.preprocessor.without_target = true;
+        request.options.preprocessor.target_macro = None;
         Ok(Some(request))
     }
 

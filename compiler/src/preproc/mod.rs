@@ -53,8 +53,8 @@ pub struct Options {
     pub include_dirs: Vec<PathBuf>,
     /// `-D` and `-U`, in order of the command line.
     pub macros: Vec<MacroOption>,
-    /// Whether to leave `__TARGET_BMV2__` undefined, as in the preprocessor step of the p4c driver.
-    pub without_target: bool,
+    /// Name of a predefined macro of the target, whose value is 1. Default: there is none.
+    pub target_macro: Option<&'static str>,
     /// `--nocpp`: whether the text is already preprocessed. Line markers are applied, and other lines that begin with
     /// `#` are ignored.
     pub only_line_markers: bool,
