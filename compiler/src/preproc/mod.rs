@@ -144,7 +144,7 @@ struct Conditional {
 #[derive(Debug)]
 struct OpenFile {
     id: FileId,
-    tokens: Rc<[Token]>,
+    tokens: Rc<Vec<Token>>,
     pos: usize,
     /// Index of the `-I` folder that contains the file, after which `#include_next` starts its search; `None` for files
     /// in other folders.
@@ -221,7 +221,7 @@ impl Preprocessor<'_> {
         }
         self.files.push(OpenFile {
             id,
-            tokens: lexed.tokens.into(),
+            tokens: Rc::new(lexed.tokens),
             pos: 0,
             folder,
             conditionals: Vec::new(),

@@ -301,13 +301,11 @@ impl Parser<'_> {
     }
 
     fn assignment_or_method_call_without_semicolon(&mut self) -> Parse<StmtKind> {
-        let found = self.found();
         let start = self.span();
-        let begins = self.pos;
         let left = match self.attempt_expression() {
             Some(left) => left?,
             None => {
-                self.pos = begins;
+                let found = self.found();
                 return Err(self.error(
                     Diagnostic::error(
                         Code::SYNTAX,
