@@ -52,16 +52,17 @@ pub fn parse_without(
         max_depth: levels(),
         quiet: 0,
         types: vec![FxHashMap::default()],
-        declared: BTreeSet::new(),
+        declared: Vec::new(),
         skipped_spans: Vec::new(),
         has_errors: false,
     };
     let decls = parser.p4_program();
-    let skipped_names = if parser.has_errors {
-        parser.declared.into_iter().collect()
-    } else {
-        Vec::new()
-    };
+    let mut skipped_names = Vec::new();
+    if parser.has_errors {
+        skipped_names = parser.declared;
+        skipped_names.sort();
+        skipped_names.dedup();
+    }
     P4Program {
         decls,
         skipped_names,
@@ -100,8 +101,8 @@ struct Parser<'a> {
     quiet: u32,
     /// For each open scope, the declared names and whether each is a type.
     types: Vec<FxHashMap<Name, bool>>,
-    /// Names declared in any scope, also in text that was skipped.
-    declared: BTreeSet<Name>,
+    /// Names declared in any scope, also in text that was skipped, in order of the source with repetitions.
+    declared: Vec<Name>,
     /// First token of each text that was skipped after a syntax error.
     skipped_spans: Vec<Span>,
     /// Whether an error was reported.
@@ -454,7 +455,7 @@ impl Parser<'_> {
     }
 
     fn declare(&mut self, name: &Ident, is_type: bool) {
-        self.declared.insert(name.name.clone());
+        self.declared.push(name.name.clone());
         if let Some(scope) = self.types.last_mut() {
             scope.insert(name.name.clone(), is_type);
         }
