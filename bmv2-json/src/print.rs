@@ -7,9 +7,15 @@ use std::rc::Rc;
 use serde::Serialize;
 use serde_json::ser::Formatter;
 
+/// Initial capacity of the text in bytes. Allocators resize blocks of this size without a copy.
+const INITIAL_CAPACITY: usize = 256 << 10;
+
+/// A comma, a line end, and the indent of most lines.
+const LINE: &[u8] = b",\n                                                                ";
+
 /// Returns a value as JSON text that ends in a newline.
 pub fn print(value: &impl Serialize) -> serde_json::Result<String> {
-    let text = Text::default();
+    let text = Text(Rc::new(RefCell::new(Vec::with_capacity(INITIAL_CAPACITY))));
     let layout = P4cLayout {
         text: text.clone(),
         open: Vec::new(),
@@ -24,7 +30,7 @@ pub fn print(value: &impl Serialize) -> serde_json::Result<String> {
 }
 
 /// The output so far, shared by the serializer, which appends, and the layout, which may change it.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 struct Text(Rc<RefCell<Vec<u8>>>);
 
 impl Text {
@@ -38,8 +44,10 @@ impl Text {
 
     fn new_line(&self, comma: bool, depth: usize) {
         let mut text = self.0.borrow_mut();
-        text.extend_from_slice(if comma { b",\n" } else { b"\n" });
-        let end = text.len() + 2 * depth;
+        let (start, end) = (usize::from(!comma), 2 + 2 * depth);
+        let line = &LINE[start..end.min(LINE.len())];
+        text.extend_from_slice(line);
+        let end = text.len() + (end - start - line.len());
         text.resize(end, b' ');
     }
 }
@@ -207,6 +215,18 @@ mod tests {
 }
 "#;
         assert_eq!(print(&value).unwrap(), expected);
+    }
+
+    #[test]
+    fn deep_lines_are_indented() {
+        let value = (0..50).fold(json!({}), |inner, _| json!({"k": inner}));
+        let text = print(&value).unwrap();
+        let indents = text
+            .lines()
+            .map(|line| line.len() - line.trim_start().len());
+        let mut expected: Vec<usize> = (0..=50).map(|depth| 2 * depth).collect();
+        expected.extend((0..50).rev().map(|depth| 2 * depth));
+        assert_eq!(indents.collect::<Vec<_>>(), expected);
     }
 
     fn value() -> impl Strategy<Value = Value> {

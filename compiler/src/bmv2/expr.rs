@@ -353,7 +353,14 @@ fn with_width(op: Op, value: json::Expr, width: u32) -> json::Expr {
 pub fn hex(value: &BigInt, width: u32) -> String {
     let digits = (width.div_ceil(8).max(1) * 2) as usize;
     let sign = if value.sign() == Sign::Minus { "-" } else { "" };
-    format!("{sign}0x{:0>digits$}", value.magnitude().to_str_radix(16))
+    let number = value.magnitude().to_str_radix(16);
+    let zeros = digits.saturating_sub(number.len());
+    let mut text = String::with_capacity(sign.len() + 2 + zeros + number.len());
+    text.push_str(sign);
+    text.push_str("0x");
+    text.extend(std::iter::repeat_n('0', zeros));
+    text.push_str(&number);
+    text
 }
 
 #[cfg(test)]

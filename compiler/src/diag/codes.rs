@@ -119,11 +119,11 @@ codes! {
     TARGET = "E0700";
     /// A register is accessed more than once per packet, or by both ingress and egress.
     REGISTER_ACCESS = "E0701";
-    /// Tofino supports a construct that the software model of Tofino does not support.
+    /// The hardware of the target supports a construct that its software model does not support.
     MODEL = "E0702";
     /// An object needs more memory than the chip has.
     DOES_NOT_FIT = "E0703";
-    /// No unit of a Tofino stage (stateful ALU, gateway, hash or action unit) can compute an expression or statement.
+    /// No unit of a pipeline stage (stateful ALU, gateway, hash or action unit) can compute an expression or statement.
     UNITS = "E0704";
 }
 
@@ -188,7 +188,7 @@ warnings! {
     MultiHeaderExtract = "multi_header_extract";
     /// A packet is cloned, resubmitted or recirculated with a field list that has no fields.
     Invalid = "invalid";
-    /// The program requests an unknown version of v1model.
+    /// The program requests an unknown version of its architecture.
     Unknown = "unknown";
     /// The program contains `#warning`, or a directive that is unknown or suspicious.
     Preprocessor = "preprocessor";

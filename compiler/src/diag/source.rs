@@ -108,12 +108,8 @@ pub struct Location {
 impl SourceFile {
     fn new(name: String, text: Rc<str>) -> SourceFile {
         let mut line_starts = vec![0];
-        line_starts.extend(
-            text.bytes()
-                .enumerate()
-                .filter(|(_, b)| *b == b'\n')
-                .map(|(i, _)| i as u32 + 1),
-        );
+        let line_ends = text.match_indices('\n');
+        line_starts.extend(line_ends.map(|(offset, _)| offset as u32 + 1));
         SourceFile {
             name,
             text,

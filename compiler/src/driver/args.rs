@@ -31,9 +31,22 @@ pub struct P4cArgs {
     #[arg(long, value_name = "CODE")]
     explain: Option<String>,
 
+    #[command(flatten)]
+    options: P4cOptions,
+
+    /// Whether diagnostics are followed by a line that names `--explain`.
+    #[arg(skip)]
+    names_explain: bool,
+}
+
+/// The options of p4c-bm2-ss for one source file.
+///
+/// The command line of `alfirk p4c` is parsed to them. The `p4c` command fills them in for each of its steps ([`super::StepArgs`]).
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct P4cOptions {
     /// Write the BMv2 JSON to this file, or to FILE's name in this folder.
     #[arg(short, long, value_name = "PATH", help_heading = "Output")]
-    output: Option<PathBuf>,
+    pub(super) output: Option<PathBuf>,
 
     /// Write the P4Info to these files: text for .txtpb and .txt, JSON for .json, binary for .bin.
     #[arg(
@@ -42,11 +55,11 @@ pub struct P4cArgs {
         value_delimiter = ',',
         help_heading = "P4Runtime"
     )]
-    p4runtime_files: Vec<PathBuf>,
+    pub(super) p4runtime_files: Vec<PathBuf>,
 
     /// Write the P4Info to this file in the format of --p4runtime-format (deprecated: use --p4runtime-files).
     #[arg(long, value_name = "FILE", help_heading = "P4Runtime")]
-    p4runtime_file: Option<PathBuf>,
+    pub(super) p4runtime_file: Option<PathBuf>,
 
     /// Write the program's constant table entries to these files, as a P4Runtime WriteRequest; formats as for
     /// --p4runtime-files.
@@ -64,7 +77,7 @@ pub struct P4cArgs {
 
     /// Format of --p4runtime-file and --p4runtime-entries-file.
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = P4InfoFormat::Binary, help_heading = "P4Runtime")]
-    p4runtime_format: P4InfoFormat,
+    pub(super) p4runtime_format: P4InfoFormat,
 
     /// Write the program's constants and serializable enums to these files: Rust for .rs, Python for .py.
     #[arg(
@@ -86,14 +99,14 @@ pub struct P4cArgs {
 
     /// Add a folder to the search path of included files, before the shipped ones.
     #[arg(short = 'I', value_name = "DIR", help_heading = "Input")]
-    include: Vec<PathBuf>,
+    pub(super) include: Vec<PathBuf>,
 
     #[command(flatten)]
-    macros: Macros,
+    pub(super) macros: Macros,
 
     /// Preprocess only; the result goes to stdout.
     #[arg(short = 'E', help_heading = "Input")]
-    preprocess_only: bool,
+    pub(super) preprocess_only: bool,
 
     /// Do not preprocess; the program is preprocessed already.
     #[arg(long, help_heading = "Input")]
@@ -101,7 +114,7 @@ pub struct P4cArgs {
 
     /// Write the program after the front end to this file, `-` for stdout.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
-    pp: Option<PathBuf>,
+    pub(super) pp: Option<PathBuf>,
 
     /// Draw the parser and the control flow into this folder: dot text, and SVG where Graphviz is installed.
     #[arg(long, value_name = "DIR", help_heading = "Output")]
@@ -115,12 +128,12 @@ pub struct P4cArgs {
         default_value = "p4-16",
         help_heading = "Input"
     )]
-    standard: String,
+    pub(super) standard: String,
 
     /// Architecture: v1model, tna or t2na. TNA programs are compiled for the model in `alfirk switch`, or only checked if no
     /// output is given.
     #[arg(short = 'a', long, value_name = "ARCH")]
-    arch: Option<String>,
+    pub(super) arch: Option<String>,
 
     /// Target of the p4c driver: bmv2, or tofino and tofino2, whose programs are checked and not compiled.
     #[arg(short = 'b', long, value_name = "TARGET")]
@@ -134,7 +147,7 @@ pub struct P4cArgs {
         require_equals = true,
         default_missing_value = "",
         action = ArgAction::Append, help_heading = "Messages")]
-    werror: Vec<String>,
+    pub(super) werror: Vec<String>,
 
     /// Disable warnings: all, or those named.
     #[arg(
@@ -144,7 +157,7 @@ pub struct P4cArgs {
         require_equals = true,
         default_missing_value = "",
         action = ArgAction::Append, help_heading = "Messages")]
-    wdisable: Vec<String>,
+    pub(super) wdisable: Vec<String>,
 
     /// Show all warnings (the default), or the named ones.
     #[arg(
@@ -182,11 +195,11 @@ pub struct P4cArgs {
         require_equals = true,
         value_delimiter = ',',
         action = ArgAction::Append, help_heading = "Input")]
-    disable_annotations: Vec<String>,
+    pub(super) disable_annotations: Vec<String>,
 
     /// Leave out `assert` and `assume`.
     #[arg(long, help_heading = "Output")]
-    ndebug: bool,
+    pub(super) ndebug: bool,
 
     /// Keep externs that v1model lacks, for a switch that implements them.
     #[arg(long, help_heading = "Output")]
@@ -197,40 +210,50 @@ pub struct P4cArgs {
     json: bool,
 
     #[command(flatten)]
-    make: MakeRules,
+    pub(super) make: MakeRules,
 
     #[command(flatten)]
-    ignored: Ignored,
+    pub(super) ignored: Ignored,
 
     #[command(flatten)]
-    unsupported: Unsupported,
-
-    /// Whether diagnostics are followed by a line that names `--explain`.
-    #[arg(skip)]
-    names_explain: bool,
+    pub(super) unsupported: Unsupported,
 }
 
 /// The options for dependency rules of make, such as `-MD`. [`with_long_options`](super::with_long_options) has replaced their single
 /// dash by two.
 #[derive(Clone, Debug, clap::Args)]
-struct MakeRules {
+pub(super) struct MakeRules {
     #[arg(long = "M", hide = true)]
-    only_rule: bool,
+    pub(super) only_rule: bool,
     #[arg(long = "MD", hide = true)]
-    rule: bool,
+    pub(super) rule: bool,
     #[arg(long = "MF", value_name = "FILE", hide = true)]
-    rule_file: Option<PathBuf>,
+    pub(super) rule_file: Option<PathBuf>,
     #[arg(long = "MG", hide = true)]
-    missing_are_generated: bool,
+    pub(super) missing_are_generated: bool,
     #[arg(long = "MP", hide = true)]
-    phony: bool,
+    pub(super) phony: bool,
     #[arg(long = "MT", value_name = "TARGET", hide = true, action = ArgAction::Append)]
-    rule_target: Vec<String>,
+    pub(super) rule_target: Vec<String>,
     #[arg(long = "MQ", value_name = "TARGET", hide = true, action = ArgAction::Append)]
-    quoted_rule_target: Vec<String>,
+    pub(super) quoted_rule_target: Vec<String>,
 }
 
 impl MakeRules {
+    /// The rules of a command line that has these options first, and then those of `later`.
+    pub(super) fn followed_by(mut self, later: MakeRules) -> MakeRules {
+        self.rule_target.extend(later.rule_target);
+        self.quoted_rule_target.extend(later.quoted_rule_target);
+        MakeRules {
+            only_rule: self.only_rule || later.only_rule,
+            rule: self.rule || later.rule,
+            rule_file: later.rule_file.or(self.rule_file),
+            missing_are_generated: self.missing_are_generated || later.missing_are_generated,
+            phony: self.phony || later.phony,
+            ..self
+        }
+    }
+
     fn request(&self, source: &Path) -> Result<Option<RuleRequest>, String> {
         if !self.only_rule && !self.rule {
             let given = [
@@ -271,29 +294,36 @@ impl MakeRules {
 
 /// Options of p4c that existing makefiles use and that have no effect here, as they concern p4c's own passes.
 #[derive(Clone, Debug, clap::Args)]
-struct Ignored {
+pub(super) struct Ignored {
     #[arg(short = 'v', hide = true, action = ArgAction::Count)]
     verbose: u8,
-    #[arg(short = 'T', value_name = "LEVELS", hide = true, action = ArgAction::Append)]
-    pass_log: Vec<String>,
-    #[arg(short = 'g', hide = true)]
-    debug: bool,
+    #[command(flatten)]
+    pub(super) passes: PassOptions,
     #[arg(long = "O", value_name = "LEVEL", hide = true, action = ArgAction::Append)]
     optimize: Vec<String>,
     #[arg(long = "W", value_name = "FLAG", hide = true, action = ArgAction::Append)]
     preprocessor_warnings: Vec<String>,
-    #[arg(long, value_name = "PASSES", hide = true)]
-    top4: Option<String>,
-    #[arg(long, value_name = "DIR", hide = true)]
-    dump: Option<PathBuf>,
     #[arg(long = "doNotEmitIncludes", hide = true)]
     no_includes_in_dumps: bool,
     #[arg(long = "testJson", hide = true)]
     test_json: bool,
-    #[arg(long = "parser-inline-opt", hide = true)]
-    parser_inline_opt: bool,
     #[arg(long = "loopsUnroll", hide = true)]
     loops_unroll: bool,
+}
+
+/// The ignored options that p4c-bm2-ss and the driver `p4c` share.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct PassOptions {
+    #[arg(short = 'T', value_name = "LEVELS", hide = true, action = ArgAction::Append)]
+    pass_log: Vec<String>,
+    #[arg(short = 'g', hide = true)]
+    debug_info: bool,
+    #[arg(long = "parser-inline-opt", hide = true)]
+    parser_inline_opt: bool,
+    #[arg(long, value_name = "PASSES", hide = true, action = ArgAction::Append)]
+    pub(super) top4: Vec<String>,
+    #[arg(long, value_name = "DIR", hide = true)]
+    pub(super) dump: Option<PathBuf>,
 }
 
 impl Ignored {
@@ -314,8 +344,8 @@ impl Ignored {
     /// Notes about given options that have no effect, for the user.
     fn notes(&self) -> Vec<String> {
         let dumps = [
-            ("--top4", self.top4.is_some()),
-            ("--dump", self.dump.is_some()),
+            ("--top4", !self.passes.top4.is_empty()),
+            ("--dump", self.passes.dump.is_some()),
         ];
         let given = dumps.iter().find(|(_, given)| *given);
         given
@@ -337,18 +367,9 @@ impl Ignored {
 
 /// Options of p4c that are not supported, and rejected, as ignoring them would give another result than the user expects.
 #[derive(Clone, Debug, clap::Args)]
-struct Unsupported {
-    #[arg(long = "toJSON", alias = "toJson", value_name = "FILE", hide = true)]
-    to_json: Option<PathBuf>,
-    #[arg(
-        long = "fromJSON",
-        alias = "fromJson",
-        value_name = "FILE",
-        hide = true
-    )]
-    from_json: Option<PathBuf>,
-    #[arg(long, value_name = "METRICS", hide = true)]
-    metrics: Option<String>,
+pub(super) struct Unsupported {
+    #[command(flatten)]
+    pub(super) ir: IrOptions,
     #[arg(long = "listFrontendPasses", hide = true)]
     list_frontend_passes: bool,
     #[arg(long = "listMidendPasses", hide = true)]
@@ -359,21 +380,48 @@ struct Unsupported {
     exclude_midend_passes: Option<String>,
 }
 
+/// The unsupported options that p4c-bm2-ss and the driver `p4c` share: files and metrics of p4c's IR.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct IrOptions {
+    #[arg(long = "toJSON", alias = "toJson", value_name = "FILE", hide = true)]
+    pub(super) to_json: Option<PathBuf>,
+    #[arg(
+        long = "fromJSON",
+        alias = "fromJson",
+        value_name = "FILE",
+        hide = true
+    )]
+    pub(super) from_json: Option<PathBuf>,
+    #[arg(long, value_name = "METRICS", hide = true)]
+    pub(super) metrics: Option<String>,
+}
+
+impl IrOptions {
+    /// The options of a command line that has these first, and then those of `later`.
+    pub(super) fn followed_by(self, later: IrOptions) -> IrOptions {
+        IrOptions {
+            to_json: later.to_json.or(self.to_json),
+            from_json: later.from_json.or(self.from_json),
+            metrics: later.metrics.or(self.metrics),
+        }
+    }
+}
+
 impl Unsupported {
     fn check(&self) -> Result<(), String> {
         let no_ir =
             "not supported, as the IR is p4c's own; use --pp FILE to write the parsed program";
         let no_passes = "not supported, as the passes are p4c's own";
         for (option, given, why) in [
-            ("--toJSON", self.to_json.is_some(), no_ir),
+            ("--toJSON", self.ir.to_json.is_some(), no_ir),
             (
                 "--fromJSON",
-                self.from_json.is_some(),
+                self.ir.from_json.is_some(),
                 "not supported, as the IR is p4c's own; give the P4 program",
             ),
             (
                 "--metrics",
-                self.metrics.is_some(),
+                self.ir.metrics.is_some(),
                 "not supported; p4c collects metrics",
             ),
             ("--listFrontendPasses", self.list_frontend_passes, no_passes),
@@ -427,7 +475,7 @@ pub struct Request {
     pub pretty: Option<PathBuf>,
     /// Output folder of the graphs of parsers and control flow (`--graph`).
     pub graph: Option<PathBuf>,
-    /// Output file of the Tofino stage report (`--report`); `-` is stdout.
+    /// Output file of the stage report (`--report`); `-` is stdout.
     pub report: Option<PathBuf>,
     /// The dependency rule for make, if one is requested.
     pub rule: Option<RuleRequest>,
@@ -450,7 +498,7 @@ impl Request {
         }
     }
 
-    /// Whether a program for Tofino is only checked, because no output for the software model is requested.
+    /// Whether the program is only checked: its target writes outputs only on request, and none is requested.
     pub fn only_checks(&self) -> bool {
         let made = [
             self.output.is_some(),
@@ -476,6 +524,20 @@ impl P4cArgs {
 
     /// Validates the command line.
     pub fn request(&self) -> Result<Request, String> {
+        let Some(source) = &self.source else {
+            self.options.unsupported.check()?;
+            return Err("no program: give a file, or - for stdin".to_owned());
+        };
+        Ok(Request {
+            names_explain: self.names_explain,
+            ..self.options.request(source)?
+        })
+    }
+}
+
+impl P4cOptions {
+    /// Validates the options for the program `source`; `-` is stdin.
+    pub(super) fn request(&self, source: &Path) -> Result<Request, String> {
         self.unsupported.check()?;
         self.ignored.check()?;
         self.check_language()?;
@@ -490,16 +552,12 @@ impl P4cArgs {
             &self.p4runtime_entries_file,
         )?;
         let arch = Arch::of(self.arch.as_deref(), self.target.as_deref())?;
-        let source = self
-            .source
-            .clone()
-            .ok_or("no program: give a file, or - for stdin")?;
-        let preprocessor = self.preprocessor(&source);
-        let rule = self.make.request(&source)?;
+        let preprocessor = self.preprocessor(source);
+        let rule = self.make.request(source)?;
         let mut options = CompileOptions {
             arch,
             preprocessor,
-            source,
+            source: source.to_owned(),
             warnings: self.warnings()?,
             emit_externs: self.emit_externs,
             no_assertions: self.ndebug,
@@ -510,7 +568,7 @@ impl P4cArgs {
         options.set_arch(arch);
         Ok(Request {
             options,
-            output: self.output_file(arch),
+            output: self.output_file(source, arch),
             p4info,
             entries,
             constants: self.constants()?,
@@ -520,14 +578,14 @@ impl P4cArgs {
             report: self.report(arch)?,
             rule,
             json: self.json,
-            names_explain: self.names_explain,
+            names_explain: false,
             notes: self.ignored.notes(),
         })
     }
 
     fn pipe(&self, arch: Arch) -> Result<Option<usize>, String> {
         match self.pipe {
-            Some(_) if !arch.target().has_stages() => Err(format!(
+            Some(_) if arch.target().stages().is_none() => Err(format!(
                 "--pipe: {} has no pipes; add --arch tna or --arch t2na",
                 arch.name()
             )),
@@ -537,7 +595,7 @@ impl P4cArgs {
 
     fn report(&self, arch: Arch) -> Result<Option<PathBuf>, String> {
         match self.report {
-            Some(_) if !arch.target().has_stages() => Err(format!(
+            Some(_) if arch.target().stages().is_none() => Err(format!(
                 "--report: {} has no stages; add --arch tna or --arch t2na",
                 arch.name()
             )),
@@ -563,7 +621,7 @@ impl P4cArgs {
         preproc::Options {
             include_dirs,
             macros: self.macros.0.clone(),
-            without_target: false,
+            target_macro: None,
             only_line_markers: self.nocpp || source == Path::new("-"),
             now: Some(now()),
             missing_are_generated: self.make.missing_are_generated,
@@ -667,8 +725,8 @@ impl P4cArgs {
 
     /// The file of the BMv2 JSON. p4c-bm2-ss writes to the file of `-o`, or nothing without `-o`. With `--target`, an option of the p4c
     /// driver, `-o` is a folder, by default the current one.
-    fn output_file(&self, arch: Arch) -> Option<PathBuf> {
-        let name = Path::new(self.source.as_ref()?.file_name()?).with_extension("json");
+    fn output_file(&self, source: &Path, arch: Arch) -> Option<PathBuf> {
+        let name = Path::new(source.file_name()?).with_extension("json");
         match &self.output {
             Some(path) => {
                 let folder = path.is_dir() || (self.target.is_some() && path.extension().is_none());
@@ -678,7 +736,7 @@ impl P4cArgs {
                     path.clone()
                 })
             }
-            // As p4c's driver. Without an output, a program for Tofino is only checked.
+            // As p4c's driver.
             None if self.target.is_some() && !arch.target().is_only_checked_without_output() => {
                 Some(name)
             }

@@ -8,6 +8,15 @@ use crate::preproc::MacroOption;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Macros(pub Vec<MacroOption>);
 
+impl Macros {
+    /// Appends the option `-D` with each of `values`.
+    pub(super) fn define<'a>(&mut self, values: impl IntoIterator<Item = &'a String>) {
+        let values = values.into_iter();
+        self.0
+            .extend(values.map(|value| MacroOption::Define(unquoted(value))));
+    }
+}
+
 const DEFINE: &str = "define";
 const UNDEFINE: &str = "undefine";
 

@@ -38,7 +38,7 @@ use crate::syntax::token::Token;
 use crate::{ir, p4info};
 
 /// Options of a compilation.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct CompileOptions {
     /// The main source file.
     pub source: PathBuf,
@@ -48,11 +48,11 @@ pub struct CompileOptions {
     pub preprocessor: preproc::Options,
     /// Treatment of warnings: which are hidden, shown as errors, or shown as information.
     pub warnings: WarningPolicy,
-    /// Whether to keep externs that are not part of v1model. Default: they are errors.
+    /// Whether to keep externs that the target does not implement. Default: they are errors.
     pub emit_externs: bool,
     /// Whether to remove calls of `assert` and `assume`.
     pub no_assertions: bool,
-    /// Index, from 0, of the pipe to compile in a Tofino program with several pipes. Default: such a program can only be checked.
+    /// Index, from 0, of the pipe to compile in a program with several pipes. Default: such a program can only be checked.
     pub pipe: Option<usize>,
     /// Whether two actions may have the same control-plane name, as p4c allows without a P4Info. Default: that is an error.
     pub actions_share_names: bool,
@@ -63,10 +63,19 @@ pub struct CompileOptions {
 impl CompileOptions {
     /// Default options for a source file.
     pub fn new(source: impl Into<PathBuf>) -> CompileOptions {
-        CompileOptions {
+        let mut options = CompileOptions {
             source: source.into(),
-            ..CompileOptions::default()
-        }
+            arch: Arch::default(),
+            preprocessor: preproc::Options::default(),
+            warnings: WarningPolicy::default(),
+            emit_externs: false,
+            no_assertions: false,
+            pipe: None,
+            actions_share_names: false,
+            disabled_annotations: BTreeSet::new(),
+        };
+        options.set_arch(Arch::default());
+        options
     }
 
     /// Sets the architecture and defines its macro, such as `__TARGET_TOFINO__`.

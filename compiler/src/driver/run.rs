@@ -14,7 +14,7 @@ use crate::ir::FlatProgram;
 use crate::p4info;
 use crate::preproc::{self, DiskLoader};
 use crate::stack::on_deep_stack;
-use crate::targets::tofino::stages::Report;
+use crate::targets::{ReportForm, Stages};
 
 /// Exit code: the program was compiled.
 const COMPILED: u8 = 0;
@@ -121,9 +121,10 @@ fn write_outputs(
     stdout: &mut dyn Write,
     stderr: &mut dyn Write,
 ) -> Result<u8, String> {
-    let fits = match &request.report {
-        Some(path) => report(path, &outputs.programs, stdout, stderr)?,
-        None => true,
+    let stages = request.options.arch.target().stages();
+    let fits = match (&request.report, stages) {
+        (Some(path), Some(stages)) => report(path, stages, &outputs.programs, stdout, stderr)?,
+        _ => true,
     };
     if let (Some(path), Some(json)) = (&request.output, &outputs.json) {
         write_file(path, json.to_text().as_bytes())?;
@@ -154,57 +155,24 @@ fn write_outputs(
 /// Writes the stage report of each pipe's program. Returns whether all programs fit the chip.
 fn report(
     path: &Path,
+    stages: &dyn Stages,
     programs: &[FlatProgram],
     stdout: &mut dyn Write,
     stderr: &mut dyn Write,
 ) -> Result<bool, String> {
-    let mut reports: Vec<Report> = (programs.iter())
-        .filter_map(|program| program.objects.arch.target().report(program))
-        .collect();
-    if programs.iter().any(|program| program.pipelines.is_empty()) {
-        return Err(
-            "--report: the program must be a Switch of Pipelines, each of two parsers and four controls"
-                .to_owned(),
-        );
-    }
-    if reports.len() > 1 {
-        for (pipe, report) in reports.iter_mut().enumerate() {
-            report.pipe = Some(pipe);
-        }
-    }
-    let as_json = path
-        .extension()
-        .is_some_and(|extension| extension == "json");
-    let text = match (as_json, &reports[..]) {
-        (true, [report]) => serde_json::to_string_pretty(report),
-        (true, several) => serde_json::to_string_pretty(several),
-        (false, several) => {
-            let texts: Vec<String> = several.iter().map(Report::to_text).collect();
-            Ok(texts.join("\n"))
-        }
+    let form = match path.extension() {
+        Some(extension) if extension == "json" => ReportForm::Json,
+        _ => ReportForm::Text,
     };
-    let mut text = text.map_err(|error| error.to_string())?;
-    if as_json {
-        text.push('\n');
-    }
+    let report = stages.report(programs, form)?;
     match path == Path::new("-") {
-        true => write_all(stdout, text.as_bytes())?,
-        false => write_file(path, text.as_bytes())?,
+        true => write_all(stdout, report.text.as_bytes())?,
+        false => write_file(path, report.text.as_bytes())?,
     }
-    for report in reports.iter().filter(|report| !report.fits()) {
-        let mut what = format!(
-            "error: {} needs {} stages, and {} has {}: shorten the longest chain of the report (--report), or make tables smaller\n",
-            report.title(), report.needed, report.architecture, report.stages
-        );
-        if let Some((table, stages)) = report.longest_table() {
-            what += &format!(
-                " --> {}: table {} takes {stages} of them: reduce its `size`, or shorten its keys\n",
-                table.source, table.name
-            );
-        }
-        write_all(stderr, what.as_bytes())?;
+    for message in &report.excesses {
+        write_all(stderr, message.as_bytes())?;
     }
-    Ok(reports.iter().all(Report::fits))
+    Ok(report.excesses.is_empty())
 }
 
 fn write_constants(request: &Request, constants: &Constants) -> Result<(), String> {

@@ -1,7 +1,7 @@
 //! The driver command of p4c, named `p4c`: preprocesses a program to `DIR/NAME.p4i` and compiles that to `DIR/NAME.json`.
 //!
-//! Each step is a command line of p4c-bm2-ss, derived from that of the driver. As in p4c, the compile step gets the same `-D` and `-I` for
-//! the preprocessed program, and only the compile step defines `__TARGET_BMV2__`.
+//! Each step is a run of p4c-bm2-ss with options derived from those of the driver; `-###` and `-v` print it as a command line. As in p4c, the
+//! compile step gets the same `-D` and `-I` for the preprocessed program, and only the compile step defines `__TARGET_BMV2__`.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 
 use clap::{ArgAction, Parser};
 
-use super::args::Request;
+use super::args::{IrOptions, MakeRules, P4cOptions, PassOptions, Request};
 use super::command_line::with_long_options;
 use super::run::{compile, fail, write_all, write_file};
-use super::P4cArgs;
+use super::P4InfoFormat;
 use crate::stack::on_deep_stack;
 
 /// Compile a P4_16 program for BMv2 as p4c's driver does, to NAME.p4i and NAME.json in a folder.
@@ -67,11 +67,11 @@ pub struct StepArgs {
 
     /// Search included files in this folder too, before the shipped headers.
     #[arg(short = 'I', value_name = "DIR", action = ArgAction::Append)]
-    include: Vec<OsString>,
+    include: Vec<PathBuf>,
 
     /// Define a macro: NAME or NAME=VALUE.
     #[arg(short = 'D', value_name = "MACRO", action = ArgAction::Append)]
-    define: Vec<OsString>,
+    define: Vec<String>,
 
     /// Preprocess only.
     #[arg(short = 'E')]
@@ -91,23 +91,23 @@ pub struct StepArgs {
 
     /// Write the P4Info to these files: text for .txtpb and .txt, JSON for .json, binary for .bin.
     #[arg(long, value_name = "FILES", action = ArgAction::Append)]
-    p4runtime_files: Vec<OsString>,
+    p4runtime_files: Vec<String>,
 
     /// Write the P4Info to this file in the format of --p4runtime-format (deprecated: use --p4runtime-files).
     #[arg(long, value_name = "FILE")]
-    p4runtime_file: Option<OsString>,
+    p4runtime_file: Option<PathBuf>,
 
     /// Format of --p4runtime-file: binary, json or text.
-    #[arg(long, value_name = "FORMAT", default_value = "binary")]
-    p4runtime_format: OsString,
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = P4InfoFormat::Binary, hide_possible_values = true)]
+    p4runtime_format: P4InfoFormat,
 
     /// Treat all warnings, or the named ones, as errors.
     #[arg(long = "Werror", value_name = "NAMES", num_args = 0..=1, default_missing_value = "", action = ArgAction::Append)]
-    werror: Vec<OsString>,
+    werror: Vec<String>,
 
     /// Hide all warnings, or the named ones.
     #[arg(long = "Wdisable", value_name = "NAMES", num_args = 0..=1, default_missing_value = "", action = ArgAction::Append)]
-    wdisable: Vec<OsString>,
+    wdisable: Vec<String>,
 
     /// Ignore annotations of these names.
     #[arg(
@@ -115,7 +115,7 @@ pub struct StepArgs {
         value_name = "NAMES",
         aliases = ["disable-annotation", "disable-pragmas", "disable-pragma"]
     )]
-    disable_annotations: Option<OsString>,
+    disable_annotations: Option<String>,
 
     /// Remove calls of `assert` and `assume`.
     #[arg(long)]
@@ -134,10 +134,19 @@ pub struct StepArgs {
     version: bool,
 
     #[command(flatten)]
+    make: MakeRules,
+
+    #[command(flatten)]
+    passes: PassOptions,
+
+    #[command(flatten)]
+    ir: IrOptions,
+
+    #[command(flatten)]
     hidden: HiddenArgs,
 }
 
-/// Options such as `-MD` that are written with one dash, and options with little effect for BMv2.
+/// Options for one step, and options with little effect for BMv2.
 #[derive(Clone, Debug, clap::Args)]
 struct HiddenArgs {
     #[arg(long, hide = true)]
@@ -151,26 +160,6 @@ struct HiddenArgs {
     for_assembler: Vec<OsString>,
     #[arg(long = "Xlinker", hide = true, action = ArgAction::Append, allow_hyphen_values = true)]
     for_linker: Vec<OsString>,
-    #[arg(long = "M", hide = true)]
-    only_rule: bool,
-    #[arg(long = "MD", hide = true)]
-    rule: bool,
-    #[arg(long = "MF", hide = true)]
-    rule_file: Option<OsString>,
-    #[arg(long = "MG", hide = true)]
-    missing_are_generated: bool,
-    #[arg(long = "MP", hide = true)]
-    phony: bool,
-    #[arg(long = "MT", hide = true, action = ArgAction::Append)]
-    rule_target: Vec<OsString>,
-    #[arg(long = "MQ", hide = true, action = ArgAction::Append)]
-    quoted_rule_target: Vec<OsString>,
-    #[arg(short = 'g', hide = true)]
-    debug_info: bool,
-    #[arg(long, hide = true)]
-    parser_inline_opt: bool,
-    #[arg(long, hide = true)]
-    metrics: Option<OsString>,
     #[arg(
         long = "help-pragmas",
         hide = true,
@@ -178,18 +167,8 @@ struct HiddenArgs {
     )]
     help_pragmas: bool,
     // Options of a p4c that is run from its build folder.
-    #[arg(short = 'T', hide = true, action = ArgAction::Append)]
-    pass_log: Vec<OsString>,
-    #[arg(long, hide = true, action = ArgAction::Append)]
-    top4: Vec<OsString>,
     #[arg(long, hide = true)]
-    dump: Option<OsString>,
-    #[arg(long = "toJson", hide = true)]
-    to_json: Option<OsString>,
-    #[arg(long = "fromJson", hide = true)]
-    from_json: Option<OsString>,
-    #[arg(long, hide = true)]
-    pp: Option<OsString>,
+    pp: Option<PathBuf>,
     #[arg(long, hide = true)]
     gdb: bool,
     #[arg(long, hide = true)]
@@ -198,19 +177,34 @@ struct HiddenArgs {
     lldb: bool,
 }
 
-/// The requested steps of the driver: command lines of p4c-bm2-ss.
-struct Steps {
-    /// Arguments of the preprocessor step, and its output file.
-    preprocess: Option<(Vec<OsString>, PathBuf)>,
-    compile: Option<Vec<OsString>>,
+/// The options for one step that the user has written as they are on the command line of p4c-bm2-ss (`-Xpreprocessor`, `-Xp4c`).
+#[derive(Parser)]
+#[command(name = "p4c-bm2-ss", no_binary_name = true, args_override_self = true)]
+struct StepOptions {
+    #[command(flatten)]
+    options: P4cOptions,
 }
 
-/// One step as the command line of p4c-bm2-ss.
-#[derive(Parser)]
-#[command(name = "p4c-bm2-ss", no_binary_name = true)]
-struct Step {
-    #[command(flatten)]
-    args: P4cArgs,
+impl StepOptions {
+    /// Parses the words of a user's options; the message of an error has one line.
+    fn parse(words: &[OsString]) -> Result<P4cOptions, String> {
+        let step = StepOptions::try_parse_from(with_long_options(words.to_vec()));
+        step.map(|step| step.options).map_err(|error| {
+            let text = error.to_string();
+            let line = text.lines().next().unwrap_or_default();
+            line.trim_start_matches("error: ").to_owned()
+        })
+    }
+}
+
+/// The requested steps of the driver.
+struct Steps<'a> {
+    args: &'a StepArgs,
+    source: &'a Path,
+    /// Whether the source is preprocessed.
+    preprocesses: bool,
+    /// Whether the preprocessed program is compiled.
+    compiles: bool,
 }
 
 /// Runs the driver and returns its exit code. Results go to `stdout`, messages to `stderr`.
@@ -243,28 +237,28 @@ impl StepArgs {
             return Ok(0);
         }
         self.check()?;
-        let steps = self.steps()?;
+        let steps = Steps::of(self)?;
         if self.hidden.test_only || self.verbose > 0 {
             write_all(stdout, steps.to_string().as_bytes())?;
         }
         if self.hidden.test_only {
             return Ok(0);
         }
-        if let Some((words, file)) = &steps.preprocess {
-            let mut request = request(words)?;
-            request.options.preprocessor.without_target = true;
+        let preprocess = steps.preprocess()?;
+        let compile_step = steps.compile()?;
+        if let Some(request) = preprocess {
             let mut text = Vec::new();
             let code = compile(&request, &mut text, stderr)?;
             // The output may be empty if the dependency rule is written to its own file.
             if !text.is_empty() || request.rule.is_none_or(|rule| !rule.is_only_output) {
-                write_file(file, &text)?;
+                write_file(&steps.file(".p4i"), &text)?;
             }
             if code != 0 {
                 return Ok(code);
             }
         }
-        match &steps.compile {
-            Some(words) => compile(&request(words)?, stdout, stderr),
+        match compile_step {
+            Some(request) => compile(&request, stdout, stderr),
             None => Ok(0),
         }
     }
@@ -294,7 +288,7 @@ impl StepArgs {
         match &self.sources[..] {
             [source] if source.is_file() => Ok(source),
             [source] => Err(format!("{}: there is no such file", source.display())),
-            [] if self.hidden.from_json.is_some() => Ok(Path::new("-")),
+            [] if self.ir.from_json.is_some() => Ok(Path::new("-")),
             [] => Err("no program; give one P4 file".to_owned()),
             [_, second, ..] => Err(format!(
                 "{}: a second source file; give one file, which includes the others",
@@ -303,137 +297,220 @@ impl StepArgs {
         }
     }
 
-    fn steps(&self) -> Result<Steps, String> {
-        let source = self.source()?;
-        let base = self.output.join(source.file_stem().unwrap_or_default());
-        let with = |extension: &str| {
-            let mut path = base.clone().into_os_string();
-            path.push(extension);
-            PathBuf::from(path)
-        };
-        let both: Vec<OsString> = [("-D", &self.define), ("-I", &self.include)]
-            .into_iter()
-            .flat_map(|(option, values)| {
-                values.iter().flat_map(move |v| [option.into(), v.clone()])
-            })
-            .collect();
-        let only_rule = self.hidden.only_rule;
-        let preprocess =
-            (!self.skip_preprocessor || self.only_preprocess || only_rule).then(|| {
-                let mut words = self.rule_words(&with(".d"));
-                if !only_rule {
-                    words.push("-E".into());
-                }
-                words.extend(self.hidden.for_preprocessor.iter().cloned());
-                words.extend(both.iter().cloned());
-                words.push(source.into());
-                (words, with(".p4i"))
-            });
-        let compile = (!self.only_preprocess && !only_rule).then(|| {
-            let mut words = self.hidden.for_compiler.clone();
-            words.extend(both.iter().cloned());
-            words.extend(self.compiler_words());
-            words.extend(["-o".into(), with(".json").into()]);
-            words.push(with(".p4i").into());
-            words
-        });
-        Ok(Steps {
-            preprocess,
-            compile,
-        })
+    /// The dependency rule of the preprocessor step. `beside`: the file of a rule without `-MF`.
+    fn rule(&self, beside: PathBuf) -> MakeRules {
+        let mut rule = self.make.clone();
+        if rule.rule && !rule.only_rule {
+            rule.rule_file.get_or_insert(beside);
+        }
+        rule
     }
 
-    /// The command-line words that request a dependency rule for make, written to the folder of the file `beside`.
-    fn rule_words(&self, beside: &Path) -> Vec<OsString> {
-        let hidden = &self.hidden;
-        let flags = [
-            ("-M", hidden.only_rule),
-            ("-MD", hidden.rule),
-            ("-MG", hidden.missing_are_generated),
-            ("-MP", hidden.phony),
-        ];
-        let mut words: Vec<OsString> = flags
-            .iter()
-            .filter(|(_, given)| *given)
-            .map(|(flag, _)| (*flag).into())
-            .collect();
-        let file = match &hidden.rule_file {
-            Some(file) => Some(file.clone()),
-            None => (hidden.rule && !hidden.only_rule).then(|| beside.into()),
-        };
-        let values = [
-            ("-MF", file.into_iter().collect()),
-            ("-MT", hidden.rule_target.clone()),
-            ("-MQ", hidden.quoted_rule_target.clone()),
-        ];
-        for (option, values) in values {
-            words.extend(values.into_iter().flat_map(|value| [option.into(), value]));
-        }
-        words
-    }
-
-    /// The command-line words for options that p4c-bm2-ss has under the same name.
-    fn compiler_words(&self) -> Vec<OsString> {
-        let hidden = &self.hidden;
-        let mut words: Vec<OsString> = Vec::new();
-        let one = |value: &Option<OsString>| value.iter().cloned().collect::<Vec<_>>();
-        for (option, values) in [
-            ("--std", vec![standard(&self.language).into()]),
-            ("--arch", vec![self.arch.clone().into()]),
-            ("--Wdisable", self.wdisable.clone()),
-            ("--Werror", self.werror.clone()),
-            ("--p4runtime-files", self.p4runtime_files.clone()),
-            ("--p4runtime-file", one(&self.p4runtime_file)),
-            ("--p4runtime-format", vec![self.p4runtime_format.clone()]),
-            ("--disable-annotations", one(&self.disable_annotations)),
-            ("--metrics", one(&hidden.metrics)),
-            ("--top4", hidden.top4.clone()),
-            ("--dump", one(&hidden.dump)),
-            ("--toJSON", one(&hidden.to_json)),
-            ("--fromJSON", one(&hidden.from_json)),
-            ("--pp", one(&hidden.pp)),
-        ] {
-            for value in values {
-                let mut word = OsString::from(option);
-                if !value.is_empty() {
-                    word.push("=");
-                    word.push(value);
-                }
-                words.push(word);
-            }
-        }
-        if self.ndebug {
-            words.push("--ndebug".into());
-        }
-        words
+    /// Adds the macros and folders of the driver to the options of a step.
+    fn add_macros_and_folders(&self, options: &mut P4cOptions) {
+        options.macros.define(&self.define);
+        options.include.extend(self.include.iter().cloned());
     }
 }
 
-impl std::fmt::Display for Steps {
+impl<'a> Steps<'a> {
+    /// The steps that the driver's options request.
+    fn of(args: &'a StepArgs) -> Result<Steps<'a>, String> {
+        let only_rule = args.make.only_rule;
+        Ok(Steps {
+            args,
+            source: args.source()?,
+            preprocesses: !args.skip_preprocessor || args.only_preprocess || only_rule,
+            compiles: !args.only_preprocess && !only_rule,
+        })
+    }
+
+    /// The output file with an extension, such as `.p4i`.
+    fn file(&self, extension: &str) -> PathBuf {
+        let name = self.source.file_stem().unwrap_or_default();
+        let mut path = self.args.output.join(name).into_os_string();
+        path.push(extension);
+        path.into()
+    }
+
+    /// The request of the preprocessor step, if there is one.
+    fn preprocess(&self) -> Result<Option<Request>, String> {
+        if !self.preprocesses {
+            return Ok(None);
+        }
+        let mut request = self.preprocess_options()?.request(self.source)?;
+        request.options.preprocessor.target_macro = None;
+        Ok(Some(request))
+    }
+
+    /// The request of the compile step, if there is one.
+    fn compile(&self) -> Result<Option<Request>, String> {
+        if !self.compiles {
+            return Ok(None);
+        }
+        let options = self.compile_options()?;
+        options.request(&self.file(".p4i")).map(Some)
+    }
+
+    /// The options of the preprocessor step. On its command line those of `-Xpreprocessor` follow those of the dependency rule.
+    fn preprocess_options(&self) -> Result<P4cOptions, String> {
+        let args = self.args;
+        let mut options = StepOptions::parse(&args.hidden.for_preprocessor)?;
+        options.preprocess_only |= !args.make.only_rule;
+        options.make = args.rule(self.file(".d")).followed_by(options.make);
+        args.add_macros_and_folders(&mut options);
+        Ok(options)
+    }
+
+    /// The options of the compile step. On its command line those of `-Xp4c` come first, so that those of the driver override them.
+    fn compile_options(&self) -> Result<P4cOptions, String> {
+        let args = self.args;
+        let mut options = StepOptions::parse(&args.hidden.for_compiler)?;
+        args.add_macros_and_folders(&mut options);
+        standard(&args.language).clone_into(&mut options.standard);
+        options.arch = Some(args.arch.clone());
+        options.wdisable.extend(args.wdisable.iter().cloned());
+        options.werror.extend(args.werror.iter().cloned());
+        let p4info = args.p4runtime_files.iter();
+        let p4info = p4info.flat_map(|files| files.split(',')).map(PathBuf::from);
+        options.p4runtime_files.extend(p4info);
+        if let Some(file) = &args.p4runtime_file {
+            options.p4runtime_file = Some(file.clone());
+        }
+        options.p4runtime_format = args.p4runtime_format;
+        let disabled = args.disable_annotations.iter();
+        let disabled = disabled
+            .flat_map(|names| names.split(','))
+            .map(str::to_owned);
+        options.disable_annotations.extend(disabled);
+        let unsupported = &mut options.unsupported;
+        unsupported.ir = unsupported.ir.clone().followed_by(args.ir.clone());
+        let passes = &mut options.ignored.passes;
+        passes.top4.extend(args.passes.top4.iter().cloned());
+        if let Some(folder) = &args.passes.dump {
+            passes.dump = Some(folder.clone());
+        }
+        if let Some(file) = &args.hidden.pp {
+            options.pp = Some(file.clone());
+        }
+        options.ndebug |= args.ndebug;
+        options.output = Some(self.file(".json"));
+        Ok(options)
+    }
+
+    /// The preprocessor step as words of a command line.
+    fn preprocess_words(&self) -> Vec<OsString> {
+        let args = self.args;
+        let rule = args.rule(self.file(".d"));
+        let mut words: Vec<OsString> = [
+            ("-M", rule.only_rule),
+            ("-MD", rule.rule),
+            ("-MG", rule.missing_are_generated),
+            ("-MP", rule.phony),
+        ]
+        .into_iter()
+        .filter(|(_, given)| *given)
+        .map(|(flag, _)| flag.into())
+        .collect();
+        push_pairs(&mut words, "-MF", rule.rule_file);
+        push_pairs(&mut words, "-MT", rule.rule_target);
+        push_pairs(&mut words, "-MQ", rule.quoted_rule_target);
+        if !rule.only_rule {
+            words.push("-E".into());
+        }
+        words.extend(args.hidden.for_preprocessor.iter().cloned());
+        self.push_macros_and_folders(&mut words);
+        words.push(self.source.into());
+        words
+    }
+
+    /// The compile step as words of a command line.
+    fn compile_words(&self) -> Vec<OsString> {
+        let args = self.args;
+        let mut words = args.hidden.for_compiler.clone();
+        self.push_macros_and_folders(&mut words);
+        push_joined(&mut words, "--std", [standard(&args.language)]);
+        push_joined(&mut words, "--arch", [&args.arch]);
+        push_joined(&mut words, "--Wdisable", &args.wdisable);
+        push_joined(&mut words, "--Werror", &args.werror);
+        push_joined(&mut words, "--p4runtime-files", &args.p4runtime_files);
+        push_joined(&mut words, "--p4runtime-file", &args.p4runtime_file);
+        push_joined(
+            &mut words,
+            "--p4runtime-format",
+            [args.p4runtime_format.to_string()],
+        );
+        push_joined(
+            &mut words,
+            "--disable-annotations",
+            &args.disable_annotations,
+        );
+        push_joined(&mut words, "--metrics", &args.ir.metrics);
+        push_joined(&mut words, "--top4", &args.passes.top4);
+        push_joined(&mut words, "--dump", &args.passes.dump);
+        push_joined(&mut words, "--toJSON", &args.ir.to_json);
+        push_joined(&mut words, "--fromJSON", &args.ir.from_json);
+        push_joined(&mut words, "--pp", &args.hidden.pp);
+        if args.ndebug {
+            words.push("--ndebug".into());
+        }
+        push_pairs(&mut words, "-o", [self.file(".json")]);
+        words.push(self.file(".p4i").into());
+        words
+    }
+
+    fn push_macros_and_folders(&self, words: &mut Vec<OsString>) {
+        push_pairs(words, "-D", &self.args.define);
+        push_pairs(words, "-I", &self.args.include);
+    }
+}
+
+/// Appends an option with each of `values` as two words.
+fn push_pairs(
+    words: &mut Vec<OsString>,
+    option: &str,
+    values: impl IntoIterator<Item = impl Into<OsString>>,
+) {
+    words.extend(
+        values
+            .into_iter()
+            .flat_map(|value| [option.into(), value.into()]),
+    );
+}
+
+/// Appends an option with each of `values` as one word: `--option=value`, or `--option` for an empty value.
+fn push_joined(
+    words: &mut Vec<OsString>,
+    option: &str,
+    values: impl IntoIterator<Item = impl Into<OsString>>,
+) {
+    words.extend(values.into_iter().map(|value| {
+        let value = value.into();
+        let mut word = OsString::from(option);
+        if !value.is_empty() {
+            word.push("=");
+            word.push(value);
+        }
+        word
+    }));
+}
+
+/// The steps as command lines of p4c-bm2-ss.
+impl std::fmt::Display for Steps<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let line = |words: &[OsString]| {
             let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
             words.join(" ")
         };
-        if let Some((words, file)) = &self.preprocess {
-            let file = file.display();
-            writeln!(f, "preprocessor:\np4c-bm2-ss {} > {file}", line(words))?;
+        if self.preprocesses {
+            let (words, file) = (line(&self.preprocess_words()), self.file(".p4i"));
+            writeln!(f, "preprocessor:\np4c-bm2-ss {words} > {}", file.display())?;
         }
-        if let Some(words) = &self.compile {
-            writeln!(f, "compiler:\np4c-bm2-ss {}", line(words))?;
+        if self.compiles {
+            writeln!(f, "compiler:\np4c-bm2-ss {}", line(&self.compile_words()))?;
         }
         Ok(())
     }
-}
-
-/// Parses the command line of a step to its request.
-fn request(words: &[OsString]) -> Result<Request, String> {
-    let step = Step::try_parse_from(with_long_options(words.to_vec())).map_err(|error| {
-        let text = error.to_string();
-        let line = text.lines().next().unwrap_or_default();
-        line.trim_start_matches("error: ").to_owned()
-    })?;
-    step.args.request()
 }
 
 /// The name of a language version in the form of p4c-bm2-ss.

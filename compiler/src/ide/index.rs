@@ -337,7 +337,7 @@ impl IndexBuilder<'_> {
             | StmtKind::Break
             | StmtKind::Continue
             | StmtKind::Exit
-            | StmtKind::Invalid => {}
+            | StmtKind::Invalid(_) => {}
             StmtKind::Assign { left, right, .. } => {
                 self.expr(left);
                 self.expr(right);

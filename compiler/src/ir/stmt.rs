@@ -183,15 +183,20 @@ impl<S> Follow<S> {
 
 impl<F: Form> StmtKind<F> {
     /// The bodies nested directly in the statement.
-    pub fn bodies(&self) -> Vec<&Vec<Stmt<StmtKind<F>>>> {
-        match self {
-            StmtKind::If { then, other, .. } => vec![then, other],
-            StmtKind::Block { body, .. } | StmtKind::Loop { body, .. } => vec![body],
-            StmtKind::Apply(apply) => apply.then.bodies(),
-            StmtKind::Effect(_) | StmtKind::Break(_) | StmtKind::Exit | StmtKind::Own(_) => {
-                Vec::new()
+    pub fn bodies(&self) -> impl Iterator<Item = &Vec<Stmt<StmtKind<F>>>> {
+        let (own, then) = match self {
+            StmtKind::If { then, other, .. } => ([Some(then), Some(other)], None),
+            StmtKind::Block { body, .. } | StmtKind::Loop { body, .. } => {
+                ([Some(body), None], None)
             }
-        }
+            StmtKind::Apply(apply) => ([None, None], Some(&apply.then)),
+            StmtKind::Effect(_) | StmtKind::Break(_) | StmtKind::Exit | StmtKind::Own(_) => {
+                ([None, None], None)
+            }
+        };
+        own.into_iter()
+            .flatten()
+            .chain(then.into_iter().flat_map(Follow::bodies))
     }
 
     /// Mutable references to the bodies nested directly in the statement.

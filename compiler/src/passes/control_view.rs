@@ -23,10 +23,10 @@ pub enum Translation {
 
 /// The IR type of a number, boolean, error or enum member; `None` for other types.
 pub fn scalar(checked: &CheckedProgram, ty: &Type) -> Option<Scalar> {
-    Some(match checked.representation(ty) {
+    Some(match checked.represented(ty) {
         Type::Bool => Scalar::Bool,
-        Type::Bit(width) => Scalar::Bit(width),
-        Type::Signed(width) => Scalar::Int(width),
+        Type::Bit(width) => Scalar::Bit(*width),
+        Type::Signed(width) => Scalar::Int(*width),
         Type::Error | Type::Enum(_) | Type::MatchKind => Scalar::Bit(ENUM_BITS),
         _ => return None,
     })

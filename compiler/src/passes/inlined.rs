@@ -361,7 +361,7 @@ pub fn fits_in_action(stmt: &Stmt) -> bool {
     let known = matches!(stmt.kind, StmtKind::If { inline: true, .. });
     known
         || !matches!(stmt.kind, StmtKind::Apply(_))
-            && (stmt.kind.bodies().into_iter().flatten()).all(fits_in_action)
+            && (stmt.kind.bodies().flatten()).all(fits_in_action)
 }
 
 /// Converts an effect or a parser operation to a parser statement of the IR; `None` for other statements.

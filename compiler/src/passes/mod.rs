@@ -209,10 +209,10 @@ fn source(sources: &SourceMap, span: Span) -> Source {
     let text = sources.text(span).trim_end_matches(';');
     let first = text.lines().next().unwrap_or_default();
     // Long fragments are truncated, as each part of a long statement repeats the fragment.
-    let kept = first
-        .char_indices()
-        .nth(MAX_FRAGMENT)
-        .map_or(first, |(end, _)| &first[..end]);
+    let kept = match first.len() {
+        0..=MAX_FRAGMENT => first,
+        _ => (first.char_indices().nth(MAX_FRAGMENT)).map_or(first, |(end, _)| &first[..end]),
+    };
     let fragment = match kept.len() == text.len() {
         true => text.to_owned(),
         false => format!("{} ...", kept.trim_end()),

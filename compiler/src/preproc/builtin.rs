@@ -26,8 +26,8 @@ pub(super) enum Builtin {
     HasInclude,
 }
 
-/// The predefined macros of `cpp -undef -x assembler-with-cpp`, and those that p4c-bm2-ss adds.
-const BUILTINS: [(&str, Builtin); 15] = [
+/// The predefined macros of `cpp -undef -x assembler-with-cpp`, and those that p4c adds for all targets.
+const BUILTINS: [(&str, Builtin); 14] = [
     ("__LINE__", Builtin::Line),
     ("__FILE__", Builtin::File),
     ("__FILE_NAME__", Builtin::FileName),
@@ -40,19 +40,14 @@ const BUILTINS: [(&str, Builtin); 15] = [
     ("__STDC__", Builtin::One),
     ("__STDC_HOSTED__", Builtin::One),
     ("__ASSEMBLER__", Builtin::One),
-    (TARGET, Builtin::One),
     ("__has_include", Builtin::HasInclude),
     ("__has_include_next", Builtin::HasInclude),
 ];
 
-const TARGET: &str = "__TARGET_BMV2__";
-
 impl Preprocessor<'_> {
     pub(super) fn define_builtins(&mut self) {
-        for (name, builtin) in BUILTINS {
-            if name == TARGET && self.options.without_target {
-                continue;
-            }
+        let of_target = self.options.target_macro.map(|name| (name, Builtin::One));
+        for (name, builtin) in BUILTINS.into_iter().chain(of_target) {
             let name = self.names.intern(name);
             let mac = Macro {
                 name: name.clone(),

@@ -37,7 +37,8 @@ impl SourceLoader for DiskLoader {
             }
             false => std::fs::read(path)?,
         };
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
+        Ok(String::from_utf8(bytes)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
     }
 
     fn modified(&self, path: &Path) -> Option<SystemTime> {

@@ -53,8 +53,8 @@ pub struct Options {
     pub include_dirs: Vec<PathBuf>,
     /// `-D` and `-U`, in order of the command line.
     pub macros: Vec<MacroOption>,
-    /// Whether to leave `__TARGET_BMV2__` undefined, as in the preprocessor step of the p4c driver.
-    pub without_target: bool,
+    /// Name of a predefined macro of the target, whose value is 1. Default: there is none.
+    pub target_macro: Option<&'static str>,
     /// `--nocpp`: whether the text is already preprocessed. Line markers are applied, and other lines that begin with
     /// `#` are ignored.
     pub only_line_markers: bool,
@@ -144,7 +144,7 @@ struct Conditional {
 #[derive(Debug)]
 struct OpenFile {
     id: FileId,
-    tokens: Rc<[Token]>,
+    tokens: Rc<Vec<Token>>,
     pos: usize,
     /// Index of the `-I` folder that contains the file, after which `#include_next` starts its search; `None` for files
     /// in other folders.
@@ -221,7 +221,7 @@ impl Preprocessor<'_> {
         }
         self.files.push(OpenFile {
             id,
-            tokens: lexed.tokens.into(),
+            tokens: Rc::new(lexed.tokens),
             pos: 0,
             folder,
             conditionals: Vec::new(),

@@ -378,11 +378,16 @@ impl CheckedProgram {
 
     /// The underlying type of a serializable enum or a `type`, one level deep; `None` for other types.
     pub fn underlying(&self, ty: &Type) -> Option<Type> {
+        self.underlying_ref(ty).cloned()
+    }
+
+    /// A reference to [`CheckedProgram::underlying`].
+    fn underlying_ref(&self, ty: &Type) -> Option<&Type> {
         match ty {
             Type::SerializableEnum(n) | Type::NewType(n) => match &self.opt_def(n.id)?.kind {
-                DefKind::Enum(d) => d.underlying.as_ref().map(|t| self.type_ref(t).clone()),
+                DefKind::Enum(d) => d.underlying.as_ref().map(|t| self.type_ref(t)),
                 DefKind::NewType(d) => match &d.target {
-                    TypedefTarget::Type(t) => Some(self.type_ref(t).clone()),
+                    TypedefTarget::Type(t) => Some(self.type_ref(t)),
                     TypedefTarget::Decl(_) => None,
                 },
                 _ => None,
@@ -393,8 +398,12 @@ impl CheckedProgram {
 
     /// The type that represents the values of `ty`: serializable enums and `type`s are replaced by their underlying types, repeatedly.
     pub fn representation(&self, ty: &Type) -> Type {
-        let mut ty = ty.clone();
-        while let Some(under) = self.underlying(&ty) {
+        self.represented(ty).clone()
+    }
+
+    /// A reference to [`CheckedProgram::representation`].
+    pub fn represented<'a>(&'a self, mut ty: &'a Type) -> &'a Type {
+        while let Some(under) = self.underlying_ref(ty) {
             ty = under;
         }
         ty

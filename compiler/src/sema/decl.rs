@@ -825,7 +825,7 @@ impl Checker<'_> {
 /// Whether every path through the statements ends with `return` or `exit`, so that control never reaches their end.
 pub(super) fn always_returns(stmts: &[Stmt]) -> bool {
     stmts.iter().any(|stmt| match &stmt.kind {
-        StmtKind::Return(_) | StmtKind::Exit | StmtKind::Invalid => true,
+        StmtKind::Return(_) | StmtKind::Exit | StmtKind::Invalid(_) => true,
         StmtKind::Block(block) => always_returns(&block.stmts),
         StmtKind::If {
             then,

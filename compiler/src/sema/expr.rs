@@ -33,7 +33,7 @@ impl Checker<'_> {
 
     fn expr_inner(&mut self, expr: &Expr) -> Type {
         match &expr.kind {
-            ExprKind::Invalid => self.invalid(),
+            ExprKind::Invalid(reported) => Type::Invalid(*reported),
             ExprKind::Int(literal) => self.int_literal(expr, literal),
             ExprKind::Bool(b) => self.constant(expr, Type::Bool, Value::Bool(*b)),
             ExprKind::String(text) => {

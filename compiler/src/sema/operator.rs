@@ -86,7 +86,7 @@ impl Checker<'_> {
                 _ => self.invalid(),
             };
         }
-        let result = self.binary_type(expr, op, left, right);
+        let result = self.binary_type(expr.span, op, left, right);
         if result.is_invalid() {
             return result;
         }
@@ -94,7 +94,7 @@ impl Checker<'_> {
     }
 
     /// Type of `left op right`; reports operands that the operator does not accept.
-    pub fn binary_type(&mut self, expr: &Expr, op: BinaryOp, left: &Expr, right: &Expr) -> Type {
+    pub fn binary_type(&mut self, span: Span, op: BinaryOp, left: &Expr, right: &Expr) -> Type {
         match op {
             BinaryOp::And | BinaryOp::Or => {
                 for side in [left, right] {
@@ -114,17 +114,17 @@ impl Checker<'_> {
                 }
                 Type::Bool
             }
-            BinaryOp::Eq | BinaryOp::Ne => self.equality(expr, op, left, right),
-            BinaryOp::Shl | BinaryOp::Shr => self.shift(expr, op, left, right),
-            BinaryOp::Concat => self.concat(expr, left, right),
-            _ => self.arithmetic(expr, op, left, right),
+            BinaryOp::Eq | BinaryOp::Ne => self.equality(span, op, left, right),
+            BinaryOp::Shl | BinaryOp::Shr => self.shift(span, op, left, right),
+            BinaryOp::Concat => self.concat(span, left, right),
+            _ => self.arithmetic(span, op, left, right),
         }
     }
 
-    fn arithmetic(&mut self, expr: &Expr, op: BinaryOp, left: &Expr, right: &Expr) -> Type {
+    fn arithmetic(&mut self, span: Span, op: BinaryOp, left: &Expr, right: &Expr) -> Type {
         let (a, b) = (self.operand_type(left), self.operand_type(right));
         if !a.is_numeric() || !b.is_numeric() {
-            return self.report_bad_operands(expr, op, left, right);
+            return self.report_bad_operands(span, op, left, right);
         }
         self.unwrap_enum(left);
         self.unwrap_enum(right);
@@ -145,14 +145,14 @@ impl Checker<'_> {
                 }
                 to.clone()
             }
-            _ => return self.report_bad_operands(expr, op, left, right),
+            _ => return self.report_bad_operands(span, op, left, right),
         };
         match op {
             BinaryOp::AddSat | BinaryOp::SubSat if ty == Type::Int => {
                 self.report(
                     Diagnostic::error(
                         Code::OPERATOR,
-                        expr.span,
+                        span,
                         format!("`{}` needs operands with a width", op.as_str()),
                     )
                     .help("give a number a width, such as `8w1`"),
@@ -161,7 +161,7 @@ impl Checker<'_> {
             }
             BinaryOp::Div | BinaryOp::Mod if matches!(ty, Type::Signed(_)) => {
                 let message = format!("`{}` is not defined for signed numbers", op.as_str());
-                self.error(Code::OPERATOR, expr.span, message);
+                self.error(Code::OPERATOR, span, message);
                 self.invalid()
             }
             BinaryOp::Lt | BinaryOp::Gt | BinaryOp::Le | BinaryOp::Ge => Type::Bool,
@@ -187,17 +187,11 @@ impl Checker<'_> {
         true
     }
 
-    fn report_bad_operands(
-        &mut self,
-        expr: &Expr,
-        op: BinaryOp,
-        left: &Expr,
-        right: &Expr,
-    ) -> Type {
+    fn report_bad_operands(&mut self, span: Span, op: BinaryOp, left: &Expr, right: &Expr) -> Type {
         let (a, b) = (self.type_of(left), self.type_of(right));
         let mut d = Diagnostic::error(
             Code::OPERATOR,
-            expr.span,
+            span,
             format!("`{}` cannot be applied to `{a}` and `{b}`", op.as_str()),
         )
         .other(left.span, format!("`{a}`"))
@@ -220,7 +214,7 @@ impl Checker<'_> {
         self.invalid()
     }
 
-    fn equality(&mut self, expr: &Expr, op: BinaryOp, left: &Expr, right: &Expr) -> Type {
+    fn equality(&mut self, span: Span, op: BinaryOp, left: &Expr, right: &Expr) -> Type {
         let (a, b) = (self.type_of(left), self.type_of(right));
         let literal = |e: &Expr| {
             matches!(
@@ -244,7 +238,7 @@ impl Checker<'_> {
                 )
         };
         if !comparable(&a) || !comparable(&b) {
-            return self.report_bad_operands(expr, op, left, right);
+            return self.report_bad_operands(span, op, left, right);
         }
         let ok = if a == b && !literal(left) {
             true
@@ -254,7 +248,7 @@ impl Checker<'_> {
             self.coerce(left, &b, "the left operand")
         } else if literal(left) && literal(right) {
             a == b || self.unify(&a, &b) || {
-                self.report_bad_operands(expr, op, left, right);
+                self.report_bad_operands(span, op, left, right);
                 false
             }
         } else {
@@ -274,7 +268,7 @@ impl Checker<'_> {
                     self.coerce(right, &x, "the right operand")
                 }
                 _ => {
-                    self.report_bad_operands(expr, op, left, right);
+                    self.report_bad_operands(span, op, left, right);
                     false
                 }
             }
@@ -286,10 +280,10 @@ impl Checker<'_> {
         }
     }
 
-    fn shift(&mut self, expr: &Expr, op: BinaryOp, left: &Expr, right: &Expr) -> Type {
+    fn shift(&mut self, span: Span, op: BinaryOp, left: &Expr, right: &Expr) -> Type {
         let (a, b) = (self.operand_type(left), self.operand_type(right));
         if !a.is_numeric() || !b.is_numeric() {
-            return self.report_bad_operands(expr, op, left, right);
+            return self.report_bad_operands(span, op, left, right);
         }
         self.unwrap_enum(left);
         self.unwrap_enum(right);
@@ -328,7 +322,7 @@ impl Checker<'_> {
                 self.warn(
                     Diagnostic::warning(
                         Warning::Overflow,
-                        expr.span,
+                        span,
                         format!("shift of `{a}` by {n}, at least its width"),
                     )
                     .label("all bits are shifted out"),
@@ -338,7 +332,7 @@ impl Checker<'_> {
         a
     }
 
-    fn concat(&mut self, expr: &Expr, left: &Expr, right: &Expr) -> Type {
+    fn concat(&mut self, span: Span, left: &Expr, right: &Expr) -> Type {
         let (a, b) = (self.operand_type(left), self.operand_type(right));
         if a == Type::String && b == Type::String {
             return Type::String;
@@ -357,14 +351,14 @@ impl Checker<'_> {
             }
         }
         let (Some(wa), Some(wb)) = (a.bits(), b.bits()) else {
-            return self.report_bad_operands(expr, BinaryOp::Concat, left, right);
+            return self.report_bad_operands(span, BinaryOp::Concat, left, right);
         };
         self.unwrap_enum(left);
         self.unwrap_enum(right);
         if wa + wb > MAX_WIDTH {
             self.error(
                 Code::BAD_TYPE,
-                expr.span,
+                span,
                 format!(
                     "the result has {} bits; the maximum is {MAX_WIDTH}",
                     wa + wb

@@ -30,12 +30,7 @@ impl Checker<'_> {
 
     fn stmt(&mut self, stmt: &Stmt) {
         match &stmt.kind {
-            StmtKind::Empty => {}
-            // The parser has reported the error.
-            StmtKind::Invalid => {
-                let what = "a statement is missing without an error";
-                self.diagnostics.follow_up(Some(stmt.span), what);
-            }
+            StmtKind::Empty | StmtKind::Invalid(_) => {}
             StmtKind::Assign { left, op, right } => self.assign(left, *op, right, stmt.span),
             StmtKind::Call(call) => self.call_statement(call),
             StmtKind::If {
@@ -150,17 +145,12 @@ impl Checker<'_> {
                 self.coerce_assigned(right, &ty, "the assigned value");
             }
             Some(op) => {
-                let whole = Expr {
-                    id: left.id,
-                    span,
-                    kind: ExprKind::Invalid,
-                };
                 if self.type_of(right).is_invalid() {
                     return;
                 }
                 // Restore the results for the left side: as an lvalue it has no implicit cast.
                 let own = self.out.info(left.id).clone();
-                let result = self.binary_type(&whole, op, left, right);
+                let result = self.binary_type(span, op, left, right);
                 let fits = result == ty
                     || result.is_invalid()
                     || self.out.underlying(&ty).is_some_and(|u| u == result);

@@ -141,7 +141,6 @@ impl Checker<'_> {
                 }
                 open
             }
-            TypeRefKind::Invalid => self.invalid(),
         }
     }
 

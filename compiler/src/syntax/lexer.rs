@@ -125,6 +125,48 @@ impl SplicedText<'_> {
     }
 }
 
+/// The punctuation of several characters, longest first. `>>` and `>>=` are not tokens: only the parser can tell them from the ends of
+/// nested type arguments.
+const LONG: [(&str, TokenKind); 26] = [
+    ("|+|=", TokenKind::AddSatAssign),
+    ("|-|=", TokenKind::SubSatAssign),
+    ("&&&", TokenKind::Mask),
+    ("...", TokenKind::Dots),
+    ("<<=", TokenKind::ShlAssign),
+    ("|+|", TokenKind::AddSat),
+    ("|-|", TokenKind::SubSat),
+    ("{#}", TokenKind::InvalidHeader),
+    ("&&", TokenKind::AndAnd),
+    ("||", TokenKind::OrOr),
+    ("..", TokenKind::Range),
+    ("<<", TokenKind::Shl),
+    ("<=", TokenKind::Le),
+    (">=", TokenKind::Ge),
+    ("==", TokenKind::EqEq),
+    ("!=", TokenKind::Ne),
+    ("++", TokenKind::Concat),
+    ("+=", TokenKind::PlusAssign),
+    ("-=", TokenKind::MinusAssign),
+    ("*=", TokenKind::MulAssign),
+    ("/=", TokenKind::DivAssign),
+    ("%=", TokenKind::ModAssign),
+    ("&=", TokenKind::AndAssign),
+    ("|=", TokenKind::OrAssign),
+    ("^=", TokenKind::XorAssign),
+    ("##", TokenKind::HashHash),
+];
+
+/// The bytes that are the second one in [`LONG`]. Most punctuation is followed by another byte, and so needs no search.
+const SECOND: [bool; 256] = {
+    let mut second = [false; 256];
+    let mut index = 0;
+    while index < LONG.len() {
+        second[LONG[index].0.as_bytes()[1] as usize] = true;
+        index += 1;
+    }
+    second
+};
+
 struct Lexer<'a> {
     text: &'a str,
     bytes: &'a [u8],
@@ -241,11 +283,8 @@ impl Lexer<'_> {
     }
 
     fn skip_line_comment(&mut self) {
-        let rest = &self.bytes[self.pos..];
-        self.pos += rest
-            .iter()
-            .position(|byte| *byte == b'\n')
-            .unwrap_or(rest.len());
+        let rest = &self.text[self.pos..];
+        self.pos += rest.find('\n').unwrap_or(rest.len());
     }
 
     fn skip_block_comment(&mut self) {
@@ -292,42 +331,13 @@ impl Lexer<'_> {
 
     fn punctuation(&mut self) -> TokenKind {
         use TokenKind::*;
-        // Longest operators first. `>>` and `>>=` are not tokens: only the parser can tell them from the ends of nested type arguments.
-        const LONG: &[(&str, TokenKind)] = &[
-            ("|+|=", AddSatAssign),
-            ("|-|=", SubSatAssign),
-            ("&&&", Mask),
-            ("...", Dots),
-            ("<<=", ShlAssign),
-            ("|+|", AddSat),
-            ("|-|", SubSat),
-            ("{#}", InvalidHeader),
-            ("&&", AndAnd),
-            ("||", OrOr),
-            ("..", Range),
-            ("<<", Shl),
-            ("<=", Le),
-            (">=", Ge),
-            ("==", EqEq),
-            ("!=", Ne),
-            ("++", Concat),
-            ("+=", PlusAssign),
-            ("-=", MinusAssign),
-            ("*=", MulAssign),
-            ("/=", DivAssign),
-            ("%=", ModAssign),
-            ("&=", AndAssign),
-            ("|=", OrAssign),
-            ("^=", XorAssign),
-            ("##", HashHash),
-        ];
         let rest = &self.bytes[self.pos..];
-        if let Some((text, kind)) = LONG
-            .iter()
-            .find(|(text, _)| rest.starts_with(text.as_bytes()))
-        {
-            self.pos += text.len();
-            return *kind;
+        if SECOND[usize::from(self.peek(1))] {
+            let mut long = LONG.iter();
+            if let Some((text, kind)) = long.find(|(text, _)| rest.starts_with(text.as_bytes())) {
+                self.pos += text.len();
+                return *kind;
+            }
         }
         let kind = match rest[0] {
             b'(' => LParen,

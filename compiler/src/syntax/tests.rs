@@ -93,6 +93,18 @@ fn annotation_bodies_may_contain_any_tokens() {
     }
 }
 
+/// In an annotation, a malformed number is not an error, so no placeholder is made for it.
+#[test]
+fn annotation_with_a_malformed_number_has_tokens_only() {
+    let (program, errors) = parse("@note(8w) const bit<8> x = 1;");
+    assert_eq!(errors, "");
+    let body = &program.constant("x").expect("declared").annotations[0].body;
+    assert!(
+        matches!(body, AnnotationBody::Tokens { parsed: None, .. }),
+        "{body:?}"
+    );
+}
+
 #[test]
 fn number_with_trailing_letters_in_an_annotation_is_two_tokens() {
     let (program, errors) = parse("@a(1abc 8w0xfgh 1_6w5 8s 0b12 0x 5) const bool x = true;");

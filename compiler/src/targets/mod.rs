@@ -48,8 +48,10 @@ pub trait Target: Debug + Sync {
     /// Names of the packages that `main` may instantiate, at least one.
     fn packages(&self) -> &'static [&'static str];
 
-    /// Defines macros of the target in the options of the preprocessor.
-    fn define_macros(&self, _options: &mut preproc::Options) {}
+    /// Defines macros of the target in the options of the preprocessor, and removes the predefined one of another target.
+    fn define_macros(&self, options: &mut preproc::Options) {
+        options.target_macro = None;
+    }
 
     /// The architecture's header, if the program chooses its version by a macro.
     fn versioned_header(&self) -> Option<VersionedHeader> {
@@ -158,18 +160,40 @@ pub trait Target: Debug + Sync {
         false
     }
 
-    /// Whether the target has pipes (`--pipe`) and pipeline stages (`--report`).
-    fn has_stages(&self) -> bool {
-        false
-    }
-
-    /// The stage report of a program; `None` if the target has no stages.
-    fn report(&self, _program: &FlatProgram) -> Option<tofino::stages::Report> {
+    /// The pipes (`--pipe`) and pipeline stages (`--report`) of the target's chip; `None` if it has neither.
+    fn stages(&self) -> Option<&dyn Stages> {
         None
     }
 
     /// Writes the program for the switch.
     fn emit(&self, program: &FlatProgram) -> BmV2Json;
+}
+
+/// A chip with pipes of pipeline stages.
+pub trait Stages {
+    /// Assigns the program of each pipe to stages, and reports the stages and their resources.
+    ///
+    /// # Errors
+    /// A message for the user: a program has no pipelines.
+    fn report(&self, programs: &[FlatProgram], form: ReportForm) -> Result<StageReport, String>;
+}
+
+/// The form of a stage report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReportForm {
+    /// Text for the terminal.
+    Text,
+    /// A JSON object, or an array of one object per pipe.
+    Json,
+}
+
+/// A stage report to be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StageReport {
+    /// The report in the requested form, with a line break at its end.
+    pub text: String,
+    /// Messages for the user, one for each program that needs more stages than the chip has.
+    pub excesses: Vec<String>,
 }
 
 /// A header file of an architecture, whose version the including program chooses by a macro.

@@ -149,3 +149,41 @@ fn unsupported_options_are_rejected_in_one_line() {
     assert!(output.contains("bmv2-v1model"), "{output}");
     assert!(p4c("-V").1.starts_with("p4c "));
 }
+
+/// The printed steps are a second form of the options that are compiled: parsing them gives the same options.
+#[test]
+fn printed_steps_have_the_options_of_the_run() {
+    for line in [
+        "DIR/prog.p4",
+        "-DA -DB=1 -IX -I Y -MD -MT a -MQ b$c -MP --ndebug -o DIR/out DIR/prog.p4",
+        "-MD -MF x.d -Xpreprocessor -MF -Xpreprocessor y.d -Xpreprocessor -DC -DA DIR/prog.p4",
+        "-M -MG -MT a -Xpreprocessor -MT -Xpreprocessor b DIR/prog.p4",
+        "-Xp4c --emit-externs -Xp4c -I -Xp4c first -I second -Xp4c -o -Xp4c none -Xp4c -U -Xp4c A -DA DIR/prog.p4",
+        "--Werror=unused --Werror= --Wdisable=shadow -Xp4c --Werror=deprecated DIR/prog.p4",
+        "--p4runtime-files a.txt,b.bin --p4runtime-files c.json --p4runtime-file d --p4runtime-format text DIR/prog.p4",
+        "--disable-annotations=a,b --pp out.p4 --top4 A --top4 B --dump folder -x P4₁₆ DIR/prog.p4",
+        "--metrics loc --toJson x --fromJson y -Xp4c --toJSON=z DIR/prog.p4",
+    ] {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        std::fs::write(folder.path().join("prog.p4"), "").expect("the folder can be written");
+        let line = line.replace("DIR", &folder.path().to_string_lossy());
+        let words = ["p4c"].into_iter().chain(line.split(' ')).map(Into::into);
+        let cli = Cli::try_parse_from(with_long_options(words)).expect("the line is right");
+        let steps = Steps::of(&cli.args).expect("there is one program");
+        let printed = |words: Vec<OsString>| {
+            let (_source, options) = words.split_last().expect("the source is last");
+            format!("{:#?}", StepOptions::parse(options).expect("they are right"))
+        };
+        let built = |options: Result<P4cOptions, String>| format!("{:#?}", options.expect("right"));
+        assert_eq!(
+            built(steps.preprocess_options()),
+            printed(steps.preprocess_words()),
+            "{line}"
+        );
+        assert_eq!(
+            built(steps.compile_options()),
+            printed(steps.compile_words()),
+            "{line}"
+        );
+    }
+}

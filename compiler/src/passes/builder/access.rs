@@ -31,9 +31,9 @@ impl Builder<'_> {
     /// The storage of the member `field` of a place of type `ty`.
     pub fn member_place(&mut self, place: Place, ty: &Type, field: &str, span: Span) -> Place {
         let place = match place {
-            Place::Struct(mut members) => {
-                return match members.iter().position(|(name, _)| &**name == field) {
-                    Some(index) => members.swap_remove(index).1,
+            Place::Struct(members) => {
+                return match members.iter().find(|(name, _)| &**name == field) {
+                    Some((_, member)) => member.clone(),
                     None => self.no_place(span, "a struct has no storage for a member"),
                 }
             }

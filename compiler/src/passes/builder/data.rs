@@ -65,8 +65,8 @@ pub enum Place {
     },
     /// A varbit field.
     Varbit(FieldPlace),
-    /// A struct or tuple.
-    Struct(Vec<(Name, Place)>),
+    /// A struct or tuple. Shared, as each use of a variable clones its place.
+    Struct(Rc<[(Name, Place)]>),
     /// A header.
     Header(HeaderPlace),
     /// The next element of a stack: `stack.next`.

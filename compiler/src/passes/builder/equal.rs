@@ -83,7 +83,7 @@ impl Builder<'_> {
             return ir::Expr::Bool(true);
         }
         let (left, right) = (self.every_part(a, &parts), self.every_part(b, &parts));
-        let pairs = left.into_iter().zip(right).zip(&parts);
+        let pairs = left.into_iter().zip(right).zip(parts.iter());
         let same = pairs.map(|((a, b), (_, part))| self.equal(a, b, part, span));
         ops::all(same.collect())
     }

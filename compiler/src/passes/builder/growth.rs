@@ -45,11 +45,10 @@ impl Builder<'_> {
             return self.count_parts(span, parts);
         }
         let mut grown = ty.clone();
-        while let Some(part) = (self.parts(&grown).into_iter())
-            .map(|(_, part)| part)
-            .find(|part| self.parts_of_type(part) > MAX_PARTS)
+        while let Some((_, part)) =
+            (self.parts(&grown).iter()).find(|(_, part)| self.parts_of_type(part) > MAX_PARTS)
         {
-            grown = part;
+            grown = part.clone();
         }
         let span = self.declared_at(&grown);
         self.count_parts(span, parts)
@@ -80,8 +79,8 @@ impl Builder<'_> {
             | Type::HeaderUnion(_)
             | Type::Tuple(_)
             | Type::Record(_) => {
-                let parts = self.parts(&ty).into_iter();
-                let parts = parts.map(|(_, part)| self.parts_of_type(&part));
+                let parts = self.parts(&ty);
+                let parts = parts.iter().map(|(_, part)| self.parts_of_type(part));
                 parts.fold(1, usize::saturating_add)
             }
             Type::Stack(element, size) => {

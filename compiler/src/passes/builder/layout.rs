@@ -213,7 +213,7 @@ impl Builder<'_> {
 
     /// Number of header fields of a value of type `ty`, including those of nested structs.
     pub fn field_count(&self, ty: &Type) -> u32 {
-        match self.checked.representation(ty) {
+        match self.checked.represented(ty) {
             Type::Struct(_) | Type::Header(_) => self
                 .checked
                 .fields(ty)

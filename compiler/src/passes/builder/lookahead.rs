@@ -53,7 +53,7 @@ impl Builder<'_> {
             }
             Place::Struct(members) => {
                 let parts = self.parts(ty);
-                for ((_, member), (_, ty)) in members.iter().zip(&parts) {
+                for ((_, member), (_, ty)) in members.iter().zip(parts.iter()) {
                     self.lookahead_part(member, ty, offset, span);
                 }
             }
@@ -66,10 +66,10 @@ impl Builder<'_> {
                     },
                 );
                 let mut position = 0;
-                for (_, part) in self.parts(ty) {
-                    let field = self.header_field(*header, position, &part);
-                    position += self.field_count(&part);
-                    self.lookahead_part(&field, &part, offset, span);
+                for (_, part) in self.parts(ty).iter() {
+                    let field = self.header_field(*header, position, part);
+                    position += self.field_count(part);
+                    self.lookahead_part(&field, part, offset, span);
                 }
             }
             Place::Stack(stack) => {

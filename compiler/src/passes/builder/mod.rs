@@ -20,6 +20,7 @@ pub use absent::Absent;
 pub use access::place_of;
 pub use values::unnamed;
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
@@ -56,6 +57,8 @@ pub struct Builder<'a> {
     limit: Result<(), ErrorReported>,
     /// Cached number of parts by type, for the growth limit.
     type_parts: FxHashMap<Type, usize>,
+    /// Cached names and types of the fields of structs, headers and unions, by type.
+    fields: RefCell<FxHashMap<Type, values::Parts>>,
     /// Header types by P4 type.
     header_types: Vec<(Type, ir::HeaderTypeId)>,
     /// Union types by P4 type.
@@ -96,6 +99,7 @@ impl<'a> Builder<'a> {
             parts_made: 0,
             limit: Ok(()),
             type_parts: FxHashMap::default(),
+            fields: RefCell::default(),
             header_types: Vec::new(),
             union_types: Vec::new(),
             claimed: BTreeMap::new(),

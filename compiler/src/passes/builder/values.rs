@@ -1,5 +1,7 @@
 //! Values of structured types: their parts, their scalar values, and conversions.
 
+use std::rc::Rc;
+
 use num_bigint::BigInt;
 
 use super::data::Data;
@@ -9,6 +11,9 @@ use crate::ir::{self, HeaderPlace};
 use crate::names::join;
 use crate::sema::Type;
 use crate::syntax::ast::Name;
+
+/// Names and types of the parts of a structured type.
+pub type Parts = Rc<[(Name, Type)]>;
 
 /// A part of a structured value that has no parts itself, such as a scalar or a varbit field.
 pub struct Leaf {
@@ -33,24 +38,31 @@ impl Builder<'_> {
     }
 
     /// Names and types of the fields of a struct or header, the members of a union, or the elements of a tuple. Names of elements are empty.
-    pub fn parts(&self, ty: &Type) -> Vec<(Name, Type)> {
+    pub fn parts(&self, ty: &Type) -> Parts {
         match self.checked.representation(ty) {
             Type::Tuple(types) => types.iter().map(|ty| (unnamed(), ty.clone())).collect(),
-            Type::Record(fields) => fields.to_vec(),
-            ty => self
-                .checked
-                .fields(&ty)
-                .into_iter()
-                .map(|(field, ty)| (field.name.name.clone(), ty))
-                .collect(),
+            Type::Record(fields) => fields,
+            ty => {
+                if let Some(known) = self.fields.borrow().get(&ty) {
+                    return Rc::clone(known);
+                }
+                let fields = self.checked.fields(&ty).into_iter();
+                let parts: Parts = fields
+                    .map(|(field, ty)| (field.name.name.clone(), ty))
+                    .collect();
+                self.fields.borrow_mut().insert(ty, Rc::clone(&parts));
+                parts
+            }
         }
     }
 
     /// The parts of a type as by [`Builder::parts`], or the elements of a stack, or of a list with `count` elements.
-    pub fn parts_of(&self, ty: &Type, count: usize) -> Vec<(Name, Type)> {
+    pub fn parts_of(&self, ty: &Type, count: usize) -> Parts {
         match self.checked.representation(ty) {
-            Type::List(element) => vec![(unnamed(), (*element).clone()); count],
-            Type::Stack(element, size) => vec![(unnamed(), (*element).clone()); size as usize],
+            Type::List(element) => vec![(unnamed(), (*element).clone()); count].into(),
+            Type::Stack(element, size) => {
+                vec![(unnamed(), (*element).clone()); size as usize].into()
+            }
             ty => self.parts(&ty),
         }
     }
@@ -81,8 +93,8 @@ impl Builder<'_> {
                 let parts = self.parts(ty);
                 Data::Struct(
                     parts
-                        .into_iter()
-                        .map(|(name, ty)| (name, self.default_part(&ty)))
+                        .iter()
+                        .map(|(name, ty)| (name.clone(), self.default_part(ty)))
                         .collect(),
                 )
             }
@@ -120,7 +132,7 @@ impl Builder<'_> {
                 .collect(),
             false => values,
         };
-        for ((name, data), (part, ty)) in values.iter_mut().zip(&parts) {
+        for ((name, data), (part, ty)) in values.iter_mut().zip(parts.iter()) {
             *name = part.clone();
             *data = self.cast(std::mem::take(data), ty);
         }
@@ -193,18 +205,18 @@ impl Builder<'_> {
         let parts = self.parts(ty);
         match data {
             Data::Struct(values) => {
-                for ((_, value), (_, ty)) in values.into_iter().zip(&parts) {
+                for ((_, value), (_, ty)) in values.into_iter().zip(parts.iter()) {
                     self.add_leaves(value, ty, leaves);
                 }
             }
             Data::HeaderOf(values) => {
-                for (value, (_, ty)) in values.into_iter().zip(&parts) {
+                for (value, (_, ty)) in values.into_iter().zip(parts.iter()) {
                     self.add_leaves(value, ty, leaves);
                 }
             }
             Data::Header(place) => {
                 let mut position = 0;
-                for (_, part) in &parts {
+                for (_, part) in parts.iter() {
                     let field = self.header_field(place, position, part);
                     position += self.field_count(part);
                     let value = self.value_of(&field, None);

@@ -16,7 +16,7 @@ impl Elaborator<'_> {
     pub fn is_path(&self, expr: &Expr, frame: &Rc<Frame>) -> bool {
         match &expr.kind {
             ExprKind::Name(_) => match self.checked.resolution(expr) {
-                Resolution::Decl(id) => matches!(frame.find(id), Some(Binding::Place(_))),
+                Resolution::Decl(id) => frame.is_place(id),
                 _ => false,
             },
             ExprKind::Member(base, _) => {
@@ -149,9 +149,7 @@ impl Elaborator<'_> {
     /// The storage of an element of a tuple.
     fn tuple_part(&mut self, place: Place, position: usize, span: Span) -> Place {
         match place {
-            Place::Struct(mut members) if position < members.len() => {
-                members.swap_remove(position).1
-            }
+            Place::Struct(members) if position < members.len() => members[position].1.clone(),
             Place::Dynamic { index, elements } => {
                 let elements = elements.into_iter();
                 let elements = elements.map(|tuple| self.tuple_part(tuple, position, span));

@@ -186,6 +186,7 @@ impl Elaborator<'_> {
                 self.cast(data, &to)
             }
             ExprKind::Call(call) => self.eval_call(expr, call, frame),
+            ExprKind::Invalid(reported) => (*reported).into(),
             _ => self.no_data(expr.span, "an expression has no value"),
         }
     }

@@ -170,10 +170,21 @@ impl Frame {
 
     /// The binding of a declaration in this or an enclosing environment; `None` if it is not bound.
     pub fn find(&self, id: DeclId) -> Option<Binding> {
+        self.with(id, Binding::clone)
+    }
+
+    /// Whether a declaration is bound to storage.
+    pub fn is_place(&self, id: DeclId) -> bool {
+        self.with(id, |binding| matches!(binding, Binding::Place(_)))
+            .unwrap_or(false)
+    }
+
+    /// Applies `read` to the binding of a declaration in this or an enclosing environment; `None` if it is not bound.
+    fn with<T>(&self, id: DeclId, read: impl FnOnce(&Binding) -> T) -> Option<T> {
         let mut frame = self;
         loop {
             if let Some(binding) = frame.bindings.borrow().get(&id) {
-                return Some(binding.clone());
+                return Some(read(binding));
             }
             frame = frame.parent.as_deref()?;
         }

@@ -49,10 +49,7 @@ impl Elaborator<'_> {
     /// Elaborates a statement; the nesting is counted already.
     fn statement_here(&mut self, stmt: &Stmt, frame: &Rc<Frame>) {
         match &stmt.kind {
-            Ast::Empty => {}
-            Ast::Invalid => {
-                self.impossible(stmt.span, "a statement with a syntax error is elaborated");
-            }
+            Ast::Empty | Ast::Invalid(_) => {}
             Ast::Assign { left, op, right } => self.assignment(left, *op, right, stmt.span, frame),
             Ast::Call(expr) => match &expr.kind {
                 ExprKind::Call(call) => {

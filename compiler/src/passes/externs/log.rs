@@ -59,12 +59,12 @@ impl Lowering<'_> {
     fn expand_placeholders(&self, format: &str, ty: &Type) -> String {
         let mut text = String::new();
         let mut rest = format;
-        for (_, part) in self.parts(ty) {
+        for (_, part) in self.parts(ty).iter() {
             let Some((before, after)) = rest.split_once("{}") else {
                 break;
             };
             text.push_str(before);
-            text.push_str(&self.placeholder(&part));
+            text.push_str(&self.placeholder(part));
             rest = after;
         }
         text + rest

@@ -1,5 +1,7 @@
 //! Replacement of extern calls, in the bodies of a program, by their lowered statements and results.
 
+use std::rc::Rc;
+
 use crate::ir::{Effect, Expr, Take, UnaryOp};
 use crate::passes::builder::data::{Data, Place};
 use crate::passes::builder::ops;
@@ -162,7 +164,10 @@ impl Lowered {
                 self.place(base);
                 self.expr(low);
             }
-            Place::Struct(parts) => parts.iter_mut().for_each(|(_, part)| self.place(part)),
+            Place::Struct(parts) => {
+                let parts = Rc::make_mut(parts).iter_mut();
+                parts.for_each(|(_, part)| self.place(part));
+            }
             Place::Dynamic { index, elements } => {
                 self.expr(index);
                 elements.iter_mut().for_each(|part| self.place(part));

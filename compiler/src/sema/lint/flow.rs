@@ -289,7 +289,7 @@ impl<'a> FlowAnalysis<'a> {
     fn stmt(&mut self, stmt: &'a Stmt) {
         match &stmt.kind {
             StmtKind::Empty
-            | StmtKind::Invalid
+            | StmtKind::Invalid(_)
             | StmtKind::Const(_)
             | StmtKind::Instantiation(_) => {}
             StmtKind::Var(v) => self.variable(v),
@@ -447,7 +447,12 @@ impl<'a> FlowAnalysis<'a> {
                 _ => None,
             },
             ExprKind::Member(base, name) => match self.checked.resolution(expr) {
-                Resolution::Decl(_) => Some(format!("{}.{name}", self.path(base)?)),
+                Resolution::Decl(_) => {
+                    let mut path = self.path(base)?;
+                    path.push('.');
+                    path.push_str(&name.name);
+                    Some(path)
+                }
                 _ => None,
             },
             ExprKind::Index(base, index) => {

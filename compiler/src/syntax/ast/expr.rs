@@ -1,7 +1,7 @@
 //! Expressions (spec § 8).
 
 use super::{ExprId, Ident, Name, Path, TypeRef};
-use crate::diag::Span;
+use crate::diag::{ErrorReported, Span};
 use num_bigint::BigInt;
 
 /// An expression node: its kind, position and id.
@@ -18,8 +18,8 @@ pub struct Expr {
 /// Kinds of expressions. Parentheses have no node, as the tree already has the structure.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExprKind {
-    /// A placeholder for text with a syntax error, which has been reported.
-    Invalid,
+    /// A placeholder for text with a syntax error
+    Invalid(ErrorReported),
     /// An integer literal: `12`, `8w0xff`, `4s7`
     Int(IntLiteral),
     /// A Boolean literal: `true` or `false`
@@ -280,7 +280,7 @@ impl ExprKind {
     /// Calls `f` with each direct subexpression, in source order. Types have none.
     pub fn for_each_child<'a>(&'a self, f: &mut dyn FnMut(&'a Expr)) {
         match self {
-            ExprKind::Invalid
+            ExprKind::Invalid(_)
             | ExprKind::Int(_)
             | ExprKind::Bool(_)
             | ExprKind::String(_)

@@ -3,7 +3,7 @@
 use super::{
     Annotation, BinaryOp, ConstDecl, DeclId, Expr, Ident, Instantiation, TypeRef, VarDecl,
 };
-use crate::diag::Span;
+use crate::diag::{ErrorReported, Span};
 use std::rc::Rc;
 
 /// A statement, or a declaration among statements.
@@ -87,8 +87,8 @@ pub enum StmtKind {
     Var(Rc<VarDecl>),
     /// `T(args) x;` among the statements of a parser state or a block
     Instantiation(Rc<Instantiation>),
-    /// A placeholder for text with a syntax error, which has been reported.
-    Invalid,
+    /// A placeholder for text with a syntax error
+    Invalid(ErrorReported),
 }
 
 /// A direct part of a statement, see [`StmtKind::for_each_part`].
@@ -162,7 +162,7 @@ impl StmtKind {
             | StmtKind::Return(None)
             | StmtKind::Exit
             | StmtKind::Const(_)
-            | StmtKind::Invalid => {}
+            | StmtKind::Invalid(_) => {}
         }
     }
 }

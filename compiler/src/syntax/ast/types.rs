@@ -47,6 +47,4 @@ pub enum TypeRefKind {
     List(Box<TypeRef>),
     /// `_`: a type argument left to inference
     DontCare,
-    /// A placeholder for text with a syntax error, which has been reported.
-    Invalid,
 }

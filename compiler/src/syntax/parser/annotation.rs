@@ -16,11 +16,8 @@ impl Parser<'_> {
                 continue;
             }
             let message = format!("@{name} is ignored because of --disable-annotations");
-            self.report(Diagnostic::warning(
-                Warning::Ignore,
-                annotation.span,
-                message,
-            ));
+            self.diagnostics
+                .warning(Warning::Ignore, annotation.span, message);
         }
         Ok(list)
     }
@@ -90,15 +87,14 @@ impl Parser<'_> {
             || token.kind.compound_assignment().is_some()
         {
             let (text, span) = (token.text.clone(), token.span);
-            self.report(
+            return Err(self.error(
                 Diagnostic::error(
                     Code::SYNTAX,
                     span,
                     format!("`{text}` cannot be in an annotation"),
                 )
                 .help("make it part of a string"),
-            );
-            return Err(SyntaxError);
+            ));
         }
         let whole = AnnotationToken {
             text: token.text.clone(),
@@ -142,11 +138,10 @@ impl Parser<'_> {
                 TokenKind::RParen => depth -= 1,
                 TokenKind::End => {
                     let span = self.span();
-                    self.report(
+                    return Err(self.error(
                         Diagnostic::error(Code::SYNTAX, span, "expected `)`, found end of file")
                             .other(open, "to close this parenthesis"),
-                    );
-                    return Err(SyntaxError);
+                    ));
                 }
                 _ => {}
             }

@@ -15,7 +15,7 @@ impl Parser<'_> {
             match self.declaration() {
                 Ok(Some(decl)) => decls.push(decl),
                 Ok(None) => {}
-                Err(SyntaxError) => self.skip_declaration(before),
+                Err(_) => self.skip_declaration(before),
             }
         }
         decls
@@ -94,7 +94,7 @@ impl Parser<'_> {
             _ if self.at_variable() => {
                 let before = self.pos;
                 let variable = self.variable_declaration_without_semicolon(annotations)?;
-                self.report(
+                self.error(
                     Diagnostic::error(
                         Code::SYNTAX,
                         variable.name.span,
@@ -112,8 +112,7 @@ impl Parser<'_> {
                 Decl::Function(Rc::new(self.function_declaration(annotations)?))
             }
             _ => {
-                self.expected("a declaration");
-                return Err(SyntaxError);
+                return Err(self.expected("a declaration"));
             }
         }))
     }
@@ -204,11 +203,10 @@ impl Parser<'_> {
         let mut function = self.function_prototype(annotations, start)?;
         if self.at(TokenKind::Semicolon) {
             let span = self.span();
-            self.report(
+            return Err(self.error(
                 Diagnostic::error(Code::SYNTAX, span, "a function needs a body")
                     .help("functions that the target implements are declared with `extern`"),
-            );
-            return Err(SyntaxError);
+            ));
         }
         let body = self.scoped(|p| {
             for param in &function.type_params {
@@ -354,7 +352,7 @@ impl Parser<'_> {
             }
         } else if self.kind().is_name() && self.peek(1) == TokenKind::LParen {
             let name = self.name()?;
-            self.report(
+            return Err(self.error(
                 Diagnostic::error(
                     Code::SYNTAX,
                     name.span,
@@ -363,8 +361,7 @@ impl Parser<'_> {
                 .help(format!(
                     "write `void {name}(...)`; a constructor must be named `{ext}`"
                 )),
-            );
-            return Err(SyntaxError);
+            ));
         } else {
             self.function_prototype(annotations, start)?
         };
@@ -423,7 +420,7 @@ impl Parser<'_> {
                 Element::State(state) => body.states.push(state),
                 Element::Local(local) => {
                     if !body.states.is_empty() {
-                        self.report(
+                        self.error(
                             Diagnostic::error(
                                 Code::SYNTAX,
                                 local.span(),
@@ -454,10 +451,7 @@ impl Parser<'_> {
             ))),
             _ => match self.opt_local_declaration(annotations)? {
                 Some(decl) => Ok(decl),
-                None => {
-                    self.expected("a state or a declaration");
-                    Err(SyntaxError)
-                }
+                None => Err(self.expected("a state or a declaration")),
             },
         }
     }
@@ -550,7 +544,7 @@ impl Parser<'_> {
                     block.annotations.extend(annotations);
                     if let Some(first) = &apply {
                         let first = first.span;
-                        p.report(
+                        p.error(
                             Diagnostic::error(
                                 Code::SYNTAX,
                                 span,
@@ -565,7 +559,7 @@ impl Parser<'_> {
                 kind => match p.opt_control_local(kind, annotations)? {
                     Some(decl) => {
                         if apply.is_some() {
-                            p.report(
+                            p.error(
                                 Diagnostic::error(
                                     Code::SYNTAX,
                                     decl.span(),
@@ -576,17 +570,14 @@ impl Parser<'_> {
                         }
                         Ok(Some(decl))
                     }
-                    None => {
-                        p.expected("a declaration or `apply`");
-                        Err(SyntaxError)
-                    }
+                    None => Err(p.expected("a declaration or `apply`")),
                 },
             }
         })?;
         let apply = apply.unwrap_or_else(|| {
             // Text that was skipped after a syntax error may contain the `apply` block.
             if self.diagnostics.error_count() == errors {
-                self.report(
+                self.error(
                     Diagnostic::error(
                         Code::SYNTAX,
                         control.span,
@@ -640,10 +631,7 @@ impl Parser<'_> {
                 self.struct_type_declaration(annotations)?,
             ))),
             TokenKind::Enum => Ok(Decl::Enum(Rc::new(self.enum_declaration(annotations)?))),
-            _ => {
-                self.expected("a type declaration");
-                Err(SyntaxError)
-            }
+            _ => Err(self.expected("a type declaration")),
         }
     }
 
@@ -728,8 +716,7 @@ impl Parser<'_> {
         let start = self.bump();
         if self.peek(1) == TokenKind::RBrace {
             self.bump();
-            self.expected("a name");
-            return Err(SyntaxError);
+            return Err(self.expected("a name"));
         }
         let members = self.identifier_list(!errors)?;
         Ok(MembersDecl {

@@ -5,22 +5,21 @@ use num_bigint::BigInt;
 
 impl Parser<'_> {
     /// Creates an expression node. If the expression is nested too deeply, that is reported and the node is `Invalid`.
-    pub(super) fn expr_node(&mut self, span: Span, kind: ExprKind) -> Expr {
+    pub(super) fn expr_node(&mut self, span: Span, kind: ExprKind) -> Parse<Expr> {
         let mut height = 0;
         kind.for_each_child(&mut |child| height = height.max(self.heights[child.id.0 as usize]));
         if height >= self.max_depth {
-            self.report_too_deep(span);
-            return Expr {
-                id: self.expr_id(0),
-                span,
-                kind: ExprKind::Invalid,
-            };
+            let kind = Self::placeholder(self.report_too_deep(span))?;
+            let id = self.expr_id(0);
+            return Ok(Expr { id, span, kind });
         }
-        Expr {
-            id: self.expr_id(height + 1),
-            span,
-            kind,
-        }
+        let id = self.expr_id(height + 1);
+        Ok(Expr { id, span, kind })
+    }
+
+    /// The placeholder for an expression with an error; the error itself if it is not reported.
+    fn placeholder(error: SyntaxError) -> Parse<ExprKind> {
+        error.0.map(ExprKind::Invalid).ok_or(error)
     }
 
     pub(super) fn expression(&mut self) -> Parse<Expr> {
@@ -40,10 +39,10 @@ impl Parser<'_> {
             p.expect(TokenKind::Colon)?;
             let no = p.conditional_expression(gt_ends)?;
             let span = start.to(p.last_span());
-            Ok(p.expr_node(
+            p.expr_node(
                 span,
                 ExprKind::Ternary(Box::new(condition), Box::new(yes), Box::new(no)),
-            ))
+            )
         });
         self.gt_ends = outer;
         expr
@@ -95,7 +94,7 @@ impl Parser<'_> {
             self.pos += tokens;
             let right = self.binary_expression(op.precedence())?;
             let span = start.to(self.last_span());
-            left = self.expr_node(span, ExprKind::Binary(op, Box::new(left), Box::new(right)));
+            left = self.expr_node(span, ExprKind::Binary(op, Box::new(left), Box::new(right)))?;
         }
         Ok(left)
     }
@@ -113,14 +112,14 @@ impl Parser<'_> {
                 self.expect(TokenKind::RParen)?;
                 let operand = self.nested(Self::prefix_expression)?;
                 let span = start.to(self.last_span());
-                return Ok(self.expr_node(span, ExprKind::Cast(ty, Box::new(operand))));
+                return self.expr_node(span, ExprKind::Cast(ty, Box::new(operand)));
             }
             _ => return self.postfix_expression(),
         };
         self.bump();
         let operand = self.nested(Self::prefix_expression)?;
         let span = start.to(self.last_span());
-        Ok(self.expr_node(span, ExprKind::Unary(op, Box::new(operand))))
+        self.expr_node(span, ExprKind::Unary(op, Box::new(operand)))
     }
 
     /// Whether the parenthesis at the current token begins a cast `(T) x`.
@@ -181,7 +180,7 @@ impl Parser<'_> {
                     self.bump();
                     let member = self.member()?;
                     let span = start.to(member.span);
-                    expr = self.expr_node(span, ExprKind::Member(Box::new(expr), member));
+                    expr = self.expr_node(span, ExprKind::Member(Box::new(expr), member))?;
                 }
                 TokenKind::LBracket => expr = self.index_or_slice(start, expr)?,
                 TokenKind::LParen => expr = self.call(start, expr, Vec::new())?,
@@ -208,7 +207,7 @@ impl Parser<'_> {
                                 span,
                                 kind: TypeRefKind::Specialized(path, args),
                             };
-                            expr = self.expr_node(span, ExprKind::Type(ty));
+                            expr = self.expr_node(span, ExprKind::Type(ty))?;
                         }
                         (_, kind) => {
                             expr.kind = kind;
@@ -247,7 +246,7 @@ impl Parser<'_> {
             ExprKind::Index(base, first)
         };
         let end = self.expect(TokenKind::RBracket)?;
-        Ok(self.expr_node(start.to(end), kind))
+        self.expr_node(start.to(end), kind)
     }
 
     pub(super) fn call(
@@ -258,14 +257,14 @@ impl Parser<'_> {
     ) -> Parse<Expr> {
         let args = self.argument_list()?;
         let span = start.to(self.last_span());
-        Ok(self.expr_node(
+        self.expr_node(
             span,
             ExprKind::Call(Box::new(Call {
                 callee,
                 type_args,
                 args,
             })),
-        ))
+        )
     }
 
     /// Parses `(argumentList)`.
@@ -284,7 +283,7 @@ impl Parser<'_> {
         };
         let value = if self.at(TokenKind::Underscore) {
             let span = self.bump();
-            self.expr_node(span, ExprKind::DontCare(DontCare::Underscore))
+            self.expr_node(span, ExprKind::DontCare(DontCare::Underscore))?
         } else {
             self.expression()?
         };
@@ -294,7 +293,7 @@ impl Parser<'_> {
     pub(super) fn primary(&mut self) -> Parse<Expr> {
         let span = self.span();
         let kind = match self.kind() {
-            TokenKind::Number => self.number(),
+            TokenKind::Number => self.number()?,
             TokenKind::String => ExprKind::String(unescape(&self.token().text)),
             TokenKind::True => ExprKind::Bool(true),
             TokenKind::False => ExprKind::Bool(false),
@@ -317,33 +316,31 @@ impl Parser<'_> {
                     kind: TypeRefKind::Error,
                 };
                 if !self.at(TokenKind::Dot) {
-                    self.expected("`.` and an error's name");
-                    return Err(SyntaxError);
+                    return Err(self.expected("`.` and an error's name"));
                 }
-                return Ok(self.expr_node(span, ExprKind::Type(ty)));
+                return self.expr_node(span, ExprKind::Type(ty));
             }
             TokenKind::Dot => {
                 let path = self.path()?;
                 let span = span.to(self.last_span());
-                return Ok(self.expr_node(span, ExprKind::Name(path)));
+                return self.expr_node(span, ExprKind::Name(path));
             }
             kind if kind.is_name() => {
                 let name = self.name()?;
-                return Ok(self.expr_node(
+                return self.expr_node(
                     span,
                     ExprKind::Name(Path {
                         absolute: false,
                         name,
                     }),
-                ));
+                );
             }
             _ => {
-                self.expected("an expression");
-                return Err(SyntaxError);
+                return Err(self.expected("an expression"));
             }
         };
         self.bump();
-        Ok(self.expr_node(span, kind))
+        self.expr_node(span, kind)
     }
 
     /// Parses `{x, y}` or `{f = x, ...}`.
@@ -364,19 +361,18 @@ impl Parser<'_> {
                     break;
                 }
                 if !self.eat(TokenKind::Comma) {
-                    self.expected("`,` or `}`");
-                    return Err(SyntaxError);
+                    return Err(self.expected("`,` or `}`"));
                 }
                 if self.eat(TokenKind::RBrace) {
                     break;
                 }
             }
             let span = start.to(self.last_span());
-            return Ok(self.expr_node(span, ExprKind::Struct { fields, dots }));
+            return self.expr_node(span, ExprKind::Struct { fields, dots });
         }
         let list = self.list(TokenKind::RBrace, true, Self::expression)?;
         let span = start.to(self.last_span());
-        Ok(self.expr_node(span, ExprKind::List(list)))
+        self.expr_node(span, ExprKind::List(list))
     }
 
     pub(super) fn kv_pair(&mut self) -> Parse<NamedExpr> {
@@ -389,19 +385,12 @@ impl Parser<'_> {
     }
 
     /// Parses the number at the current token, without consuming it.
-    fn number(&mut self) -> ExprKind {
+    fn number(&mut self) -> Parse<ExprKind> {
         let (text, span) = (self.token().text.clone(), self.span());
-        match int_literal(&text) {
-            Ok(literal) => ExprKind::Int(literal),
-            Err(why) => {
-                self.report(Diagnostic::error(
-                    Code::LEXICAL,
-                    span,
-                    format!("`{text}` is not a number: {why}"),
-                ));
-                ExprKind::Invalid
-            }
-        }
+        int_literal(&text).map(ExprKind::Int).or_else(|why| {
+            let message = format!("`{text}` is not a number: {why}");
+            Self::placeholder(self.error(Diagnostic::error(Code::LEXICAL, span, message)))
+        })
     }
 
     /// Parses `keysetExpression`, up to the `:`.
@@ -420,24 +409,24 @@ impl Parser<'_> {
         if list.len() == 1 {
             return Ok(list.remove(0));
         }
-        Ok(self.expr_node(span, ExprKind::Keyset(list)))
+        self.expr_node(span, ExprKind::Keyset(list))
     }
 
     pub(super) fn simple_keyset_expression(&mut self) -> Parse<Expr> {
         let span = self.span();
         if self.eat(TokenKind::Default) {
-            return Ok(self.expr_node(span, ExprKind::DontCare(DontCare::Default)));
+            return self.expr_node(span, ExprKind::DontCare(DontCare::Default));
         }
         if self.eat(TokenKind::Underscore) {
-            return Ok(self.expr_node(span, ExprKind::DontCare(DontCare::Underscore)));
+            return self.expr_node(span, ExprKind::DontCare(DontCare::Underscore));
         }
         let first = self.expression()?;
         if self.eat(TokenKind::Mask) {
             let mask = self.expression()?;
-            return Ok(self.expr_node(
+            return self.expr_node(
                 span.to(self.last_span()),
                 ExprKind::Mask(Box::new(first), Box::new(mask)),
-            ));
+            );
         }
         self.opt_range(span, first)
     }
@@ -449,7 +438,7 @@ impl Parser<'_> {
         }
         let last = self.expression()?;
         let span = start.to(self.last_span());
-        Ok(self.expr_node(span, ExprKind::Range(Box::new(first), Box::new(last))))
+        self.expr_node(span, ExprKind::Range(Box::new(first), Box::new(last)))
     }
 }
 

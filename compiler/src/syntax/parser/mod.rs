@@ -1,8 +1,8 @@
 //! The parser: converts tokens to the syntax tree.
 //!
 //! Each production of the grammar (specification 1.2.5, appendix H) has a function of its name. The parser always returns a tree: it reports
-//! a syntax error, omits the construct or inserts an `Invalid` node, and continues after the next `;` or `}`. So one run reports several
-//! independent errors.
+//! a syntax error, omits the construct or inserts an `Invalid` node with the proof of the error, and continues after the next `;` or `}`. So
+//! one run reports several independent errors.
 //!
 //! Two constructs of P4 are ambiguous unless the set of type names is known. `(a) - b` is a cast if `a` is a type; [`Parser::types`] has
 //! the declared names for this. `f<a>(b)` is a call if `<a>` are type arguments, which is decided by lookahead.
@@ -18,7 +18,7 @@ mod types;
 
 use super::ast::*;
 use super::token::{Token, TokenKind};
-use crate::diag::{Code, Diagnostic, Diagnostics, Severity, Span};
+use crate::diag::{Code, Diagnostic, Diagnostics, ErrorReported, Span};
 use crate::stack::levels;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
@@ -52,16 +52,17 @@ pub fn parse_without(
         max_depth: levels(),
         quiet: 0,
         types: vec![FxHashMap::default()],
-        declared: BTreeSet::new(),
+        declared: Vec::new(),
         skipped_spans: Vec::new(),
         has_errors: false,
     };
     let decls = parser.p4_program();
-    let skipped_names = if parser.has_errors {
-        parser.declared.into_iter().collect()
-    } else {
-        Vec::new()
-    };
+    let mut skipped_names = Vec::new();
+    if parser.has_errors {
+        skipped_names = parser.declared;
+        skipped_names.sort();
+        skipped_names.dedup();
+    }
     P4Program {
         decls,
         skipped_names,
@@ -72,9 +73,10 @@ pub fn parse_without(
     }
 }
 
-/// A production that cannot be parsed; the error has been reported. The caller skips to a token where parsing can resume.
-#[derive(Debug)]
-struct SyntaxError;
+/// A production that cannot be parsed, with the proof that its error was reported; `None` within [`Parser::attempt`], which reports none.
+/// The caller skips to a token where parsing can resume.
+#[derive(Clone, Copy, Debug)]
+struct SyntaxError(Option<ErrorReported>);
 
 type Parse<T> = Result<T, SyntaxError>;
 
@@ -99,8 +101,8 @@ struct Parser<'a> {
     quiet: u32,
     /// For each open scope, the declared names and whether each is a type.
     types: Vec<FxHashMap<Name, bool>>,
-    /// Names declared in any scope, also in text that was skipped.
-    declared: BTreeSet<Name>,
+    /// Names declared in any scope, also in text that was skipped, in order of the source with repetitions.
+    declared: Vec<Name>,
     /// First token of each text that was skipped after a syntax error.
     skipped_spans: Vec<Span>,
     /// Whether an error was reported.
@@ -156,8 +158,7 @@ impl Parser<'_> {
         if self.at(kind) {
             return Ok(self.bump());
         }
-        self.expected(&format!("`{}`", kind.as_str()));
-        Err(SyntaxError)
+        Err(self.expected(&format!("`{}`", kind.as_str())))
     }
 
     /// Parses a `;`. A `;` that is missing at the end of a line is reported, and parsing continues as if it were present.
@@ -167,24 +168,21 @@ impl Parser<'_> {
         }
         if self.token().first_on_line || self.at(TokenKind::RBrace) || self.at(TokenKind::End) {
             let at = self.last_span();
-            self.report(
+            self.error(
                 Diagnostic::error(Code::SYNTAX, at.after(), "expected `;`").label("add `;` here"),
             );
             return Ok(at);
         }
-        self.expected("`;`");
-        Err(SyntaxError)
+        Err(self.expected("`;`"))
     }
 
-    fn report(&mut self, diagnostic: Diagnostic) {
-        if self.quiet == 0 {
-            self.has_errors |= diagnostic.severity == Severity::Error;
-            self.diagnostics.report(diagnostic);
+    /// Reports an error, except within [`Parser::attempt`].
+    fn error(&mut self, diagnostic: Diagnostic) -> SyntaxError {
+        if self.quiet > 0 {
+            return SyntaxError(None);
         }
-    }
-
-    fn error(&mut self, code: Code, span: Span, message: impl Into<String>) {
-        self.report(Diagnostic::error(code, span, message));
+        self.has_errors = true;
+        SyntaxError(Some(self.diagnostics.report_error(diagnostic)))
     }
 
     /// Description of the current token for messages.
@@ -203,17 +201,17 @@ impl Parser<'_> {
     }
 
     /// Reports that `what` was expected at the current token.
-    fn expected(&mut self, what: &str) {
+    fn expected(&mut self, what: &str) -> SyntaxError {
         let found = self.found();
         let span = self.span();
-        self.report(
+        self.error(
             Diagnostic::error(
                 Code::SYNTAX,
                 span,
                 format!("expected {what}, found {found}"),
             )
             .label(format!("expected {what}")),
-        );
+        )
     }
 
     /// Runs a production at the next nesting level.
@@ -228,8 +226,7 @@ impl Parser<'_> {
     fn enter_level(&mut self) -> Parse<()> {
         if self.depth >= self.max_depth {
             let span = self.span();
-            self.report_too_deep(span);
-            return Err(SyntaxError);
+            return Err(self.report_too_deep(span));
         }
         self.depth += 1;
         Ok(())
@@ -237,17 +234,18 @@ impl Parser<'_> {
 
     /// Reports that the program is nested more deeply than the compiler's stack allows. Later errors are not reported, as they would
     /// follow from the omitted text.
-    fn report_too_deep(&mut self, span: Span) {
+    fn report_too_deep(&mut self, span: Span) -> SyntaxError {
         if self.quiet > 0 {
-            return;
+            return SyntaxError(None);
         }
         self.has_errors = true;
         let message = format!("this is nested more than {} levels deep", self.max_depth);
-        self.diagnostics.report_last(
+        let reported = self.diagnostics.report_last(
             Diagnostic::error(Code::NESTING, span, message)
                 .note("parentheses, braces, operators and the `else if`s of a chain are one level each")
                 .help("split it into several statements, actions, functions or controls"),
         );
+        SyntaxError(Some(reported))
     }
 
     /// Tries a production without reporting errors. If it fails, the parser's position and ids are restored.
@@ -347,14 +345,15 @@ impl Parser<'_> {
     /// Parses `{`, elements and `}`. An element with a syntax error is skipped with [`Parser::skip_statement`]. Returns the elements and
     /// the span of the braces.
     fn braced<T>(&mut self, element: impl FnMut(&mut Self) -> Parse<T>) -> Parse<(Vec<T>, Span)> {
-        self.braced_or(element, |_| None)
+        self.braced_or(element, |_, _| None)
     }
 
-    /// Like [`Parser::braced`]; `substitute` may return a placeholder for an element with a syntax error, from the position of its start.
+    /// Like [`Parser::braced`]; `substitute` may return a placeholder for an element with a syntax error, from the position of its start
+    /// and the proof of the error.
     fn braced_or<T>(
         &mut self,
         mut element: impl FnMut(&mut Self) -> Parse<T>,
-        substitute: impl Fn(Span) -> Option<T>,
+        substitute: impl Fn(Span, ErrorReported) -> Option<T>,
     ) -> Parse<(Vec<T>, Span)> {
         let open = self.expect(TokenKind::LBrace)?;
         let mut list = Vec::new();
@@ -364,7 +363,7 @@ impl Parser<'_> {
             }
             if self.at(TokenKind::End) {
                 let span = self.span();
-                self.report(
+                self.error(
                     Diagnostic::error(Code::SYNTAX, span, "expected `}`, found end of file")
                         .other(open, "to close this brace"),
                 );
@@ -374,8 +373,8 @@ impl Parser<'_> {
             let span = self.span();
             match element(self) {
                 Ok(element) => list.push(element),
-                Err(SyntaxError) => {
-                    list.extend(substitute(span));
+                Err(SyntaxError(reported)) => {
+                    list.extend(reported.and_then(|reported| substitute(span, reported)));
                     self.skip_statement_within(self.open_braces(before));
                     if self.pos == before {
                         self.bump();
@@ -403,8 +402,7 @@ impl Parser<'_> {
                 return Ok(list);
             }
             if !self.at(TokenKind::Comma) {
-                self.expected(&format!("`,` or `{}`", close.as_str()));
-                return Err(SyntaxError);
+                return Err(self.expected(&format!("`,` or `{}`", close.as_str())));
             }
             self.bump();
             if trailing_comma && self.eat(close) {
@@ -434,8 +432,7 @@ impl Parser<'_> {
         if TokenKind::keyword(&self.token().text).is_some() {
             d = d.help("keywords cannot be names: choose another one");
         }
-        self.report(d);
-        Err(SyntaxError)
+        Err(self.error(d))
     }
 
     fn decl_id(&mut self) -> DeclId {
@@ -458,7 +455,7 @@ impl Parser<'_> {
     }
 
     fn declare(&mut self, name: &Ident, is_type: bool) {
-        self.declared.insert(name.name.clone());
+        self.declared.push(name.name.clone());
         if let Some(scope) = self.types.last_mut() {
             scope.insert(name.name.clone(), is_type);
         }

@@ -15,10 +15,10 @@ impl Parser<'_> {
     fn block(&mut self, annotations: Vec<Annotation>) -> Parse<Block> {
         self.nested(|p| {
             p.scoped(|p| {
-                let invalid = |span| {
+                let invalid = |span, reported| {
                     Some(Stmt {
                         span,
-                        kind: StmtKind::Invalid,
+                        kind: StmtKind::Invalid(reported),
                     })
                 };
                 let (stmts, span) = p.braced_or(Self::statement_or_declaration, invalid)?;
@@ -70,7 +70,7 @@ impl Parser<'_> {
 
     pub(super) fn reject_annotations(&mut self, what: &str, annotations: &[Annotation]) {
         if let Some(first) = annotations.first() {
-            self.report(
+            self.error(
                 Diagnostic::error(
                     Code::SYNTAX,
                     first.span,
@@ -124,7 +124,7 @@ impl Parser<'_> {
             stmt.kind,
             StmtKind::Const(_) | StmtKind::Var(_) | StmtKind::Instantiation(_)
         ) {
-            self.report(
+            self.error(
                 Diagnostic::error(
                     Code::SYNTAX,
                     stmt.span,
@@ -193,7 +193,7 @@ impl Parser<'_> {
     fn switch_case(&mut self) -> Parse<SwitchCase> {
         let start = self.span();
         let label = if self.eat(TokenKind::Default) {
-            self.expr_node(start, ExprKind::DontCare(DontCare::Default))
+            self.expr_node(start, ExprKind::DontCare(DontCare::Default))?
         } else {
             self.expression()?
         };
@@ -301,22 +301,19 @@ impl Parser<'_> {
     }
 
     fn assignment_or_method_call_without_semicolon(&mut self) -> Parse<StmtKind> {
-        let found = self.found();
         let start = self.span();
-        let begins = self.pos;
         let left = match self.attempt_expression() {
             Some(left) => left?,
             None => {
-                self.pos = begins;
-                self.report(
+                let found = self.found();
+                return Err(self.error(
                     Diagnostic::error(
                         Code::SYNTAX,
                         start,
                         format!("expected a statement, found {found}"),
                     )
                     .label("expected a statement"),
-                );
-                return Err(SyntaxError);
+                ));
             }
         };
         if let Some((op, tokens)) = self.assignment_operator() {
@@ -327,33 +324,22 @@ impl Parser<'_> {
         if matches!(left.kind, ExprKind::Call(_)) {
             return Ok(StmtKind::Call(left));
         }
-        if self.at(TokenKind::Semicolon) {
-            self.report(
-                Diagnostic::error(
-                    Code::SYNTAX,
-                    left.span,
-                    "this expression is not a statement",
-                )
-                .label("expected an assignment or a call"),
-            );
-            self.bump();
-            return Err(SyntaxError);
+        let ends_here = self.at(TokenKind::Semicolon);
+        let ends_before = self.token().first_on_line
+            && matches!(left.kind, ExprKind::Member(..) | ExprKind::Index(..));
+        if !ends_here && !ends_before {
+            return Err(self.expected("`=` or `(`"));
         }
-        if self.token().first_on_line
-            && matches!(left.kind, ExprKind::Member(..) | ExprKind::Index(..))
-        {
-            self.report(
-                Diagnostic::error(
-                    Code::SYNTAX,
-                    left.span,
-                    "this expression is not a statement",
-                )
-                .label("expected an assignment or a call"),
-            );
-        } else {
-            self.expected("`=` or `(`");
-        }
-        Err(SyntaxError)
+        let error = self.error(
+            Diagnostic::error(
+                Code::SYNTAX,
+                left.span,
+                "this expression is not a statement",
+            )
+            .label("expected an assignment or a call"),
+        );
+        self.eat(TokenKind::Semicolon);
+        Err(error)
     }
 
     /// Parses an expression; `None` if the current token cannot begin one.
@@ -404,7 +390,7 @@ impl Parser<'_> {
                     TokenKind::RBrace => break,
                     TokenKind::End => {
                         let span = p.span();
-                        p.report(
+                        p.error(
                             Diagnostic::error(
                                 Code::SYNTAX,
                                 span,
@@ -417,11 +403,11 @@ impl Parser<'_> {
                     TokenKind::Transition => {
                         match p.transition_statement() {
                             Ok(found) => transition = found,
-                            Err(SyntaxError) => p.skip_statement(),
+                            Err(_) => p.skip_statement(),
                         }
                         if !p.at(TokenKind::RBrace) && !p.at(TokenKind::End) {
                             let span = p.span();
-                            p.report(
+                            p.error(
                                 Diagnostic::error(
                                     Code::SYNTAX,
                                     span,
@@ -445,7 +431,7 @@ impl Parser<'_> {
                         let before = p.pos;
                         match p.statement_or_declaration() {
                             Ok(stmt) => stmts.push(stmt),
-                            Err(SyntaxError) => {
+                            Err(_) => {
                                 if p.at(TokenKind::State) && p.begins_block_declaration() {
                                     break;
                                 }

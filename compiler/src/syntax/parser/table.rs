@@ -26,8 +26,7 @@ impl Parser<'_> {
         let name = match kind {
             kind if kind.is_name() => self.name()?,
             _ => {
-                self.expected("a table property");
-                return Err(SyntaxError);
+                return Err(self.expected("a table property"));
             }
         };
         self.expect(TokenKind::Assign)?;
@@ -55,7 +54,8 @@ impl Parser<'_> {
         if matches!(kind, TokenKind::Key | TokenKind::Actions) {
             self.reject_annotations(kind.as_str(), &annotations);
             if is_const {
-                self.error(Code::SYNTAX, start, format!("`{name}` cannot be `const`"));
+                let message = format!("`{name}` cannot be `const`");
+                self.error(Diagnostic::error(Code::SYNTAX, start, message));
             }
         }
         Ok(TableProperty {

@@ -58,16 +58,15 @@ impl Parser<'_> {
                 let mut args = self.type_argument_list()?;
                 if args.len() != 1 {
                     let span = start.to(self.last_span());
-                    self.error(Code::TYPE_ARGUMENTS, span, "`list` takes one type argument");
-                    return Err(SyntaxError);
+                    let message = "`list` takes one type argument";
+                    return Err(self.error(Diagnostic::error(Code::TYPE_ARGUMENTS, span, message)));
                 }
                 TypeRefKind::List(Box::new(args.remove(0)))
             }
             TokenKind::Dot => self.named_type()?,
             kind if kind.is_name() => self.named_type()?,
             _ => {
-                self.expected("a type");
-                return Err(SyntaxError);
+                return Err(self.expected("a type"));
             }
         };
         let ty = self.type_node(start, kind);
@@ -81,8 +80,8 @@ impl Parser<'_> {
         while self.at(TokenKind::LBracket) {
             dimensions += 1;
             if dimensions > MAX_DIMENSIONS {
-                self.error(Code::NESTING, ty.span, "this type has too many dimensions");
-                return Err(SyntaxError);
+                let message = "this type has too many dimensions";
+                return Err(self.error(Diagnostic::error(Code::NESTING, ty.span, message)));
             }
             self.bump();
             let size = self.expression()?;
@@ -141,8 +140,7 @@ impl Parser<'_> {
             return Ok(Vec::new());
         }
         if self.at(TokenKind::Gt) {
-            self.expected("the name of a type");
-            return Err(SyntaxError);
+            return Err(self.expected("the name of a type"));
         }
         self.list(TokenKind::Gt, false, |p| {
             let name = p.name()?;

@@ -28,7 +28,7 @@ impl Printer {
 
     fn expr_without_parentheses(&mut self, expr: &Expr) {
         match &expr.kind {
-            ExprKind::Invalid => self.word("/* invalid */ 0"),
+            ExprKind::Invalid(_) => self.word("/* invalid */ 0"),
             ExprKind::Int(literal) => self.int(literal),
             ExprKind::Bool(b) => self.word(if *b { "true" } else { "false" }),
             ExprKind::String(text) => self.string(text),
@@ -227,7 +227,6 @@ impl Printer {
                 self.word(">");
             }
             TypeRefKind::DontCare => self.word("_"),
-            TypeRefKind::Invalid => self.word("/* invalid */ bit<1>"),
         }
     }
 

@@ -25,7 +25,7 @@ impl Printer {
     fn stmt_inline(&mut self, stmt: &Stmt) {
         match &stmt.kind {
             StmtKind::Empty => self.word(";"),
-            StmtKind::Invalid => self.word("/* invalid */ ;"),
+            StmtKind::Invalid(_) => self.word("/* invalid */ ;"),
             StmtKind::Assign { .. } | StmtKind::Call(_) => {
                 self.simple(stmt);
                 self.word(";");

@@ -268,7 +268,7 @@ impl Elaborator<'_> {
     fn intrinsic(&mut self, ty: &Type, name: &str) -> Place {
         let place = self.allocate(ty, name);
         if let Place::Struct(members) = &place {
-            for (field, member) in members {
+            for (field, member) in members.iter() {
                 let alias = format!("{name}.{field}");
                 let fields = member.variables();
                 let aliases = fields.into_iter().map(|place| (alias.clone(), place));

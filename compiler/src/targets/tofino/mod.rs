@@ -15,7 +15,7 @@ use std::rc::Rc;
 use alfirk_bmv2_json::BmV2Json;
 
 use super::v1model::TABLE_PROPERTIES as COMMON_PROPERTIES;
-use super::{PropertyValue, TableProperty, Target};
+use super::{PropertyValue, ReportForm, StageReport, Stages, TableProperty, Target};
 use crate::arch::Arch;
 use crate::bmv2;
 use crate::diag::{Code, Diagnostic, Diagnostics, Span};
@@ -89,7 +89,7 @@ impl Target for Tofino {
     }
 
     fn define_macros(&self, options: &mut preproc::Options) {
-        options.without_target = true;
+        options.target_macro = None;
         let target = format!("__TARGET_TOFINO__={}", self.generation);
         options.macros.insert(0, MacroOption::Define(target));
     }
@@ -210,16 +210,18 @@ impl Target for Tofino {
         true
     }
 
-    fn has_stages(&self) -> bool {
-        true
-    }
-
-    fn report(&self, program: &FlatProgram) -> Option<stages::Report> {
-        stages::Report::of(program)
+    fn stages(&self) -> Option<&dyn Stages> {
+        Some(self)
     }
 
     fn emit(&self, program: &FlatProgram) -> BmV2Json {
         bmv2::emit(program, Some(self.name()))
+    }
+}
+
+impl Stages for Tofino {
+    fn report(&self, programs: &[FlatProgram], form: ReportForm) -> Result<StageReport, String> {
+        stages::report(programs, form)
     }
 }
 

@@ -221,7 +221,7 @@ impl<'a> Elaborator<'a> {
         }
         let stem = name.strip_suffix("_t").unwrap_or(&name).to_owned();
         let place = self.allocate(ty, &stem);
-        for (position, (field, _)) in (0..).zip(self.parts(ty)) {
+        for (position, (field, _)) in (0..).zip(self.parts(ty).iter()) {
             let place = match &place {
                 Place::Header(HeaderPlace::Fixed(header)) => Some(FieldRef {
                     header: *header,

@@ -18,6 +18,7 @@ use crate::passes::deparsers::DeparserForm;
 use crate::passes::elaborate::Elaborator;
 use crate::passes::externs::call::{Call, DeclaredObject};
 use crate::passes::externs::{LoweredObject, Lowering};
+use crate::preproc;
 use crate::syntax::ast::{Instantiation, P4Program};
 
 /// The architecture v1model.
@@ -73,6 +74,10 @@ impl Target for V1Model {
 
     fn packages(&self) -> &'static [&'static str] {
         &["V1Switch"]
+    }
+
+    fn define_macros(&self, options: &mut preproc::Options) {
+        options.target_macro = Some("__TARGET_BMV2__");
     }
 
     fn versioned_header(&self) -> Option<VersionedHeader> {

@@ -169,7 +169,7 @@ impl Elaborator<'_> {
             metadata: true,
         });
         self.into.names.insert(name.to_owned());
-        Place::Struct(members)
+        Place::Struct(members.into())
     }
 
     /// Elaborates a control that verifies or updates checksums.
@@ -205,7 +205,7 @@ impl Elaborator<'_> {
             return;
         };
         let checked = self.checked;
-        for ((field, field_ty), (_, member)) in checked.fields(ty).iter().zip(members) {
+        for ((field, field_ty), (_, member)) in checked.fields(ty).iter().zip(members.iter()) {
             for annotation in field
                 .annotations
                 .iter()

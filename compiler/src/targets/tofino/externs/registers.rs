@@ -37,7 +37,7 @@ impl Lowering<'_> {
         match place {
             Place::Struct(members) => {
                 let parts = self.parts(ty);
-                for ((_, member), (_, part)) in members.iter().zip(&parts) {
+                for ((_, member), (_, part)) in members.iter().zip(parts.iter()) {
                     self.unpack_part(cell, end, member, part, span, scope);
                 }
             }

@@ -23,6 +23,7 @@ mod units;
 use serde::Serialize;
 
 use crate::ir::FlatProgram;
+use crate::targets::{ReportForm, StageReport};
 
 pub use applies::refuse as refuse_applies;
 pub use chip::{Budget, Resources};
@@ -136,6 +137,39 @@ pub struct Note {
     pub text: String,
 }
 
+/// Reports the stages of each pipe's program.
+///
+/// # Errors
+/// A message for the user: a program has no pipelines.
+pub fn report(programs: &[FlatProgram], form: ReportForm) -> Result<StageReport, String> {
+    let mut reports: Vec<Report> = programs.iter().filter_map(Report::of).collect();
+    if programs.iter().any(|program| program.pipelines.is_empty()) {
+        return Err(
+            "--report: the program must be a Switch of Pipelines, each of two parsers and four controls"
+                .to_owned(),
+        );
+    }
+    if reports.len() > 1 {
+        for (pipe, report) in reports.iter_mut().enumerate() {
+            report.pipe = Some(pipe);
+        }
+    }
+    let json = match (form, &reports[..]) {
+        (ReportForm::Text, _) => None,
+        (ReportForm::Json, [report]) => Some(serde_json::to_string_pretty(report)),
+        (ReportForm::Json, several) => Some(serde_json::to_string_pretty(several)),
+    };
+    let text = match json.transpose().map_err(|error| error.to_string())? {
+        Some(json) => format!("{json}\n"),
+        None => {
+            let texts: Vec<String> = reports.iter().map(Report::to_text).collect();
+            texts.join("\n")
+        }
+    };
+    let excesses = reports.iter().filter_map(Report::excess).collect();
+    Ok(StageReport { text, excesses })
+}
+
 impl Report {
     /// Assigns the steps of a program to stages; `None` if the program is not for Tofino.
     pub fn of(program: &FlatProgram) -> Option<Report> {
@@ -162,6 +196,24 @@ impl Report {
     /// Whether the chip has enough stages for the program.
     pub fn fits(&self) -> bool {
         self.needed <= self.stages
+    }
+
+    /// The message about a program that needs more stages than the chip has; `None` if it fits.
+    fn excess(&self) -> Option<String> {
+        if self.fits() {
+            return None;
+        }
+        let mut message = format!(
+            "error: {} needs {} stages, and {} has {}: shorten the longest chain of the report (--report), or make tables smaller\n",
+            self.title(), self.needed, self.architecture, self.stages
+        );
+        if let Some((table, stages)) = self.longest_table() {
+            message += &format!(
+                " --> {}: table {} takes {stages} of them: reduce its `size`, or shorten its keys\n",
+                table.source, table.name
+            );
+        }
+        Some(message)
     }
 
     /// The table that spans the most stages, with their number; `None` if no table spans several.
