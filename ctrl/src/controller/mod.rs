@@ -50,7 +50,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::Ipv4Addr;
 
 pub use config::{ConfigError, ControllerConfig, GroupRange};
-pub use error::{GroupError, SwitchError};
+pub use error::{GroupError, SwitchError, SwitchRequest, UpdateKind};
 pub use event::{
     ApiReply, ApiRequest, Effect, Event, GroupInfo, MemberSpec, MemoryRegion, RegisterGroup,
     Request, RequestId, Response, Tag,

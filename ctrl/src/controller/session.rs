@@ -4,6 +4,7 @@
 //! submitted meanwhile are combined in the next one, so that many concurrent registrations need few calls.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::hash::Hasher;
 
 use alfirk_p4runtime::p4::v1::{
     entity, stream_message_request, stream_message_response, Entity, MasterArbitrationUpdate,
@@ -11,6 +12,7 @@ use alfirk_p4runtime::p4::v1::{
     WriteRequest,
 };
 use alfirk_p4runtime::Status;
+use fnv::FnvHasher;
 
 mod opening;
 mod register_access;
@@ -22,7 +24,7 @@ use self::register_access::RegisterTask;
 use self::round_trip::RoundTrip;
 use self::writes::{EndedTasks, Writes};
 use super::config::ControllerConfig;
-use super::error::SwitchError;
+use super::error::{SwitchError, SwitchRequest};
 use super::event::{Request, RequestId, Response};
 use super::registers::RegisterControl;
 use crate::constants::{
@@ -385,21 +387,21 @@ impl Session {
     pub(super) fn timeout(&mut self, now: u64, context: &Context) {
         match self.state {
             State::Arbitrating { deadline, .. } if deadline <= now => {
-                self.fail(self.timeout_error(context, "arbitration"));
+                self.fail(self.timeout_error(context, SwitchRequest::Arbitration));
             }
             State::ReadingCookie { deadline, .. } if deadline <= now => {
-                self.fail(self.timeout_error(context, "GetForwardingPipelineConfig"));
+                self.fail(self.timeout_error(context, SwitchRequest::GetPipeline));
             }
             State::ReadingEntities { deadline } if deadline <= now => {
-                self.fail(self.timeout_error(context, "Read"));
+                self.fail(self.timeout_error(context, SwitchRequest::Read));
             }
             State::Loading { deadline, .. } if deadline <= now => {
-                self.fail(self.timeout_error(context, "SetForwardingPipelineConfig"));
+                self.fail(self.timeout_error(context, SwitchRequest::SetPipeline));
             }
             _ => {}
         }
         if let Some(write) = self.writes.take_expired(now) {
-            let error = self.timeout_error(context, "Write");
+            let error = self.timeout_error(context, SwitchRequest::Write);
             let done = self.writes.fail(write, &error);
             self.written(done);
             self.send_writes(now, context);
@@ -408,14 +410,14 @@ impl Session {
         let late = self.counting.iter().filter(|(_, (_, at))| *at <= now);
         for request in late.map(|(request, _)| *request).collect::<Vec<_>>() {
             if let Some((task, _)) = self.counting.remove(&request) {
-                let error = self.timeout_error(context, "Read");
+                let error = self.timeout_error(context, SwitchRequest::Read);
                 self.notices.push_back(Notice::Counted(task, Err(error)));
             }
         }
         let late = (self.register_reads.iter()).filter(|(_, (.., at))| *at <= now);
         for request in late.map(|(request, _)| *request).collect::<Vec<_>>() {
             if let Some((task, ..)) = self.register_reads.remove(&request) {
-                let error = self.timeout_error(context, "Read");
+                let error = self.timeout_error(context, SwitchRequest::Read);
                 self.notices.push_back(Notice::Done(task, Err(error)));
             }
         }
@@ -453,7 +455,7 @@ impl Session {
             Ok(_) => Ok(Counts::default()),
             Err(status) => Err(SwitchError::Call {
                 switch: self.name.clone(),
-                call: "Read",
+                call: SwitchRequest::Read,
                 status,
             }),
         };
@@ -546,9 +548,9 @@ impl Session {
         }
     }
 
-    fn timeout_error(&self, context: &Context, call: &'static str) -> SwitchError {
+    fn timeout_error(&self, context: &Context, call: SwitchRequest) -> SwitchError {
         let ns = match call {
-            "a register access" => {
+            SwitchRequest::RegisterAccess => {
                 context.config.register_retry_ns * u64::from(context.config.register_attempts)
             }
             _ => context.config.request_timeout_ns,
@@ -579,9 +581,19 @@ fn election_id(config: &ControllerConfig) -> Uint128 {
     }
 }
 
-/// Hash of a pipeline configuration (FNV-1a), stored by the switch as its cookie.
+/// Hash of a pipeline configuration (64-bit FNV-1a), stored by the switch as its cookie.
 pub(super) fn fingerprint(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
+    let mut hasher = FnvHasher::default();
+    hasher.write(bytes);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    /// Switches store the cookie, and a controller that restarts compares it: the hash must not change.
+    #[test]
+    fn the_fingerprint_is_fnv_1a() {
+        assert_eq!(super::fingerprint(b""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(super::fingerprint(b"foobar"), 0x8594_4171_f739_67e8);
+    }
 }
