@@ -8,14 +8,15 @@ use std::net::Ipv4Addr;
 use alfirk_roce::wire::mrp::Refusal;
 use alfirk_roce::wire::Psn;
 
-use super::change::Origin;
+use super::change::{change_failed, Change, Origin};
 use super::creation::Creation;
 use super::error::{GroupError, SwitchError};
 use super::event::{MemberSpec, Tag};
 use super::position::Position;
 use super::recovery::PartKey;
-use super::removal::Reason;
+use super::removal::{Reason, Removal};
 use super::session::TaskId;
+use super::Controller;
 use crate::topology::{LinkIndex, SwitchIndex};
 
 /// Work that a part of the controller requests of other parts.
@@ -96,4 +97,140 @@ pub(super) enum Ended {
     Creation(Creation),
     Change(Ipv4Addr),
     Removal(Ipv4Addr),
+}
+
+impl Controller {
+    /// Executes commands in order, each with all that follows from it before the next one.
+    pub(super) fn execute(&mut self, now: u64, commands: impl IntoIterator<Item = Command>) {
+        for command in commands {
+            let follow_ups = self.execute_one(now, command);
+            // A `Vec`, because the type of a recursive call must not grow.
+            self.execute(now, follow_ups);
+        }
+    }
+
+    fn execute_one(&mut self, now: u64, command: Command) -> Vec<Command> {
+        let (network, groups) = (&mut self.network, &mut self.groups);
+        let follow_up = match command {
+            Command::EndTask(task, result) => {
+                self.end_task(now, task, result);
+                None
+            }
+            Command::BeginCreation(creation) => {
+                self.begin::<Creation>(now, creation);
+                None
+            }
+            Command::CancelCreation(creation) => {
+                self.cancel::<Creation>(now, creation);
+                None
+            }
+            Command::BeginChange(mcst_id) => {
+                self.begin::<Change>(now, mcst_id);
+                None
+            }
+            Command::BeginRemoval(mcst_id) => {
+                self.begin::<Removal>(now, mcst_id);
+                None
+            }
+            Command::PartFailed(switch, mcst_id) => Some(self.mrp.part_failed(switch, mcst_id)),
+            Command::Deregister(tag, mcst_id) => groups.deregister(network, tag, mcst_id),
+            Command::Remove(mcst_id, reason) => groups.remove(mcst_id, reason),
+            Command::Join(origin, mcst_id, spec) => {
+                self.leases.renew(now, network, groups, mcst_id);
+                groups.join(network, origin, mcst_id, spec)
+            }
+            Command::Leave(origin, mcst_id, members) => {
+                self.leases.renew(now, network, groups, mcst_id);
+                groups.leave(network, origin, mcst_id, &members)
+            }
+            Command::RemoveMembers(mcst_id, members) => {
+                groups.remove_members(network, mcst_id, members)
+            }
+            Command::RerouteIfBroken(mcst_id) => {
+                let topology = &network.topology;
+                let is_broken = |group| self.health.is_broken(topology, group);
+                match groups.group(mcst_id).is_some_and(is_broken) {
+                    true => groups.reroute(network, mcst_id),
+                    false => None,
+                }
+            }
+            Command::RemoveMembersInError(mcst_id) => {
+                self.punts.remove_members_in_error(groups, mcst_id)
+            }
+            Command::GroupDiscarded(mcst_id) => {
+                self.punts.discard_group(mcst_id);
+                self.recoveries.discard_group(mcst_id);
+                self.leases.discard(mcst_id);
+                self.mrp.discard_group(groups, mcst_id);
+                None
+            }
+            Command::LeaderChanged(mcst_id) => {
+                self.mrp.note_leader(groups, mcst_id);
+                None
+            }
+            Command::RenewLease(mcst_id) => {
+                self.leases.renew(now, network, groups, mcst_id);
+                None
+            }
+            Command::InviteAll(mcst_id) => {
+                self.mrp.invite_all(now, network, groups, mcst_id);
+                None
+            }
+            Command::InviteToJoin(origin, mcst_id, spec) => self
+                .mrp
+                .invite_to_join(now, network, groups, origin, mcst_id, spec),
+            Command::Agreed(mcst_id) => groups.agreed(mcst_id),
+            Command::NotAgreed(mcst_id, error) => groups.not_agreed(network, mcst_id, error),
+            Command::ChangeFailed(mcst_id, origin, error) => {
+                change_failed(network, mcst_id, origin, error)
+            }
+            Command::Refuse(mcst_id, leader, refusal) => {
+                self.mrp.refuse(network, groups, mcst_id, leader, refusal);
+                None
+            }
+            Command::FailGrowth(mcst_id, refusal) => {
+                return self.mrp.fail_growth(network, groups, mcst_id, refusal);
+            }
+            Command::DiscardGrowth(mcst_id) => self.mrp.discard_growth(network, groups, mcst_id),
+            Command::GrowthSwitchFailed(mcst_id, switch, error) => {
+                Some(self.mrp.switch_failed(mcst_id, switch, error))
+            }
+            Command::MarkerReceived(at, number) => return self.markers.received(at, number),
+            Command::StallReported(mcst_id, member) => {
+                self.recoveries
+                    .stall_reported(now, network, groups, mcst_id, member);
+                None
+            }
+            Command::Watch(mcst_id) => {
+                self.health.watch(now, network, groups, mcst_id);
+                None
+            }
+            Command::TestLink(link) => {
+                self.markers.test_link(now, network, link);
+                None
+            }
+            Command::LinkFailed(link) => {
+                if self.health.note_link(link, false) {
+                    self.reroute_around_failures(now);
+                }
+                None
+            }
+            Command::ExcludeSwitch(switch) => {
+                self.health.exclude_switch(network, switch);
+                self.reroute_around_failures(now);
+                None
+            }
+            Command::SwitchReady(switch) => {
+                if self.health.note_reconnected(switch) {
+                    self.reroute_around_failures(now);
+                }
+                None
+            }
+            Command::Recover(part, base) => {
+                self.recoveries.recover(now, network, groups, part, base);
+                None
+            }
+        };
+        follow_up.into_iter().collect()
+    }
 }
