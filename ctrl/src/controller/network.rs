@@ -93,12 +93,8 @@ impl Network {
         owner: Owner,
         task: Task,
     ) -> TaskId {
-        let context = Context {
-            config: &self.config,
-            program: &self.program,
-            fingerprint: self.fingerprint,
-        };
-        self.switches.submit(now, &context, switch, owner, task)
+        let (context, switches) = self.sessions();
+        switches.submit(now, &context, switch, owner, task)
     }
 
     /// Sends a frame from a port of a switch; dropped if the switch is not connected.
@@ -131,22 +127,23 @@ impl Network {
         switch: SwitchIndex,
         act: impl FnOnce(&mut Session, &Context),
     ) {
-        let context = Context {
-            config: &self.config,
-            program: &self.program,
-            fingerprint: self.fingerprint,
-        };
-        self.switches
-            .with_session(switch, |session| act(session, &context));
+        let (context, switches) = self.sessions();
+        switches.with_session(switch, |session| act(session, &context));
     }
 
     /// Passes a timeout to the sessions whose timers are due.
     pub(super) fn session_timeout(&mut self, now: u64) {
+        let (context, switches) = self.sessions();
+        switches.timeout(now, &context);
+    }
+
+    /// The sessions, and the data that their methods need.
+    fn sessions(&mut self) -> (Context<'_>, &mut Switches) {
         let context = Context {
             config: &self.config,
             program: &self.program,
             fingerprint: self.fingerprint,
         };
-        self.switches.timeout(now, &context);
+        (context, &mut self.switches)
     }
 }

@@ -73,8 +73,10 @@ enum Stage {
     Querying,
     /// Reading registers of switches.
     Reading,
-    /// Writing registers.
-    Writing(RegisterValues),
+    /// Waiting for the register operation INIT_GROUP.
+    Initialising(RegisterValues),
+    /// Writing the registers that INIT_GROUP leaves open ([`registers::after_init`]).
+    Completing(RegisterValues),
     /// Registers are written, but the position may be too old, so the group still has the wide window.
     WideWindow,
 }
@@ -86,9 +88,6 @@ struct RegisterValues {
     source: u32,
     /// Whether the position is the newest that all members have.
     is_exact: bool,
-    /// Whether the register operation INIT_GROUP is complete, and the writes that follow it ([`registers::after_init`]) are
-    /// in progress.
-    is_complete: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -273,7 +272,7 @@ impl Recoveries {
             match self.running.get(&part).map(|r| r.stage) {
                 Some(Stage::Querying) => self.read_claims(now, network, groups, part),
                 Some(Stage::WideWindow) => self.end(now, network, groups, part),
-                Some(Stage::Reading | Stage::Writing(_)) | None => {}
+                Some(Stage::Reading | Stage::Initialising(_) | Stage::Completing(_)) | None => {}
             }
         }
     }
@@ -369,7 +368,8 @@ impl Recoveries {
         }
         match recovery.stage {
             Stage::Reading => self.evaluate_claims(now, network, groups, part),
-            Stage::Writing(values) => self.registers_set(now, network, groups, part, values),
+            Stage::Initialising(values) => self.initialised(now, network, groups, part, values),
+            Stage::Completing(values) => self.completed(now, network, groups, part, values),
             Stage::Querying | Stage::WideWindow => {}
         }
     }
@@ -449,20 +449,44 @@ impl Recoveries {
             position,
             source,
             is_exact,
-            is_complete: false,
         };
         self.submit_tasks(
             now,
             network,
             part,
-            Stage::Writing(values),
+            Stage::Initialising(values),
             vec![(switch, task, RegisterRead::Nothing)],
         );
     }
 
-    /// Continues after INIT_GROUP: writes the remaining registers. Then it restores the normal window if the position is
-    /// exact, else keeps the wide one for a while.
-    fn registers_set(
+    /// Continues after INIT_GROUP: writes the registers that it leaves open.
+    fn initialised(
+        &mut self,
+        now: u64,
+        network: &mut Network,
+        groups: &Groups,
+        part: PartKey,
+        values: RegisterValues,
+    ) {
+        if network.program.group_registers.is_some() {
+            return self.completed(now, network, groups, part, values);
+        }
+        if !self.is_recoverable(now, network, groups, part) {
+            return;
+        }
+        let Some((_, on)) = groups.part(part) else {
+            return;
+        };
+        let accesses = registers::after_init(on.group_index, values.position, values.source);
+        let tasks =
+            accesses.map(|access| (on.switch, Task::Registers(access), RegisterRead::Nothing));
+        let tasks = tasks.collect();
+        self.submit_tasks(now, network, part, Stage::Completing(values), tasks);
+    }
+
+    /// Continues when all registers are written: restores the normal window if the position is exact, else keeps the wide one
+    /// for a while.
+    fn completed(
         &mut self,
         now: u64,
         network: &mut Network,
@@ -478,18 +502,6 @@ impl Recoveries {
             return;
         };
         let entry = modify(group.publication(&network.program, on));
-        if !values.is_complete && network.program.group_registers.is_none() {
-            let (position, source) = (values.position, values.source);
-            let accesses = registers::after_init(on.group_index, position, source);
-            let tasks =
-                accesses.map(|access| (switch, Task::Registers(access), RegisterRead::Nothing));
-            let tasks = tasks.collect();
-            let values = RegisterValues {
-                is_complete: true,
-                ..values
-            };
-            return self.submit_tasks(now, network, part, Stage::Writing(values), tasks);
-        }
         if values.is_exact {
             network.submit(now, switch, Owner::Detached, Task::Write(vec![entry]));
             return self.discard(part);
