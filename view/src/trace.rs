@@ -300,8 +300,7 @@ impl<W: Write> Writer<W> {
     }
 
     fn line(&mut self, what: &impl Serialize) -> io::Result<()> {
-        let mut line = serde_json::to_vec(what)?;
-        line.push(b'\n');
+        let line = alfirk_json_lines::to_line(what)?;
         match self.remaining_bytes.checked_sub(line.len() as u64) {
             Some(left) => {
                 self.remaining_bytes = left;

@@ -7,6 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use alfirk_json_lines::Lines;
 use anyhow::{bail, Context};
 
 use super::protocol::{Event, Line, NumberedRequest, Reply, Request};
@@ -14,13 +15,16 @@ use super::protocol::{Event, Line, NumberedRequest, Reply, Request};
 /// Time limit for a host's reply to a request.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Maximum length of a line in bytes, which is that of a client's unread output at the host.
+const MAX_LINE: usize = 64 << 20;
+
 /// Connection of the orchestrator to one host.
 pub struct HostClient {
     /// Name of the host in messages, with its kind: `host h1`.
     what: String,
     stream: UnixStream,
     next_id: u64,
-    input: Vec<u8>,
+    input: Lines,
     events: VecDeque<Event>,
 }
 
@@ -42,7 +46,7 @@ impl HostClient {
             what: format!("host {name}"),
             stream,
             next_id: 1,
-            input: Vec::new(),
+            input: Lines::new(MAX_LINE),
             events: VecDeque::new(),
         }
     }
@@ -51,8 +55,7 @@ impl HostClient {
     pub fn request(&mut self, request: Request) -> anyhow::Result<Reply> {
         let id = self.next_id;
         self.next_id += 1;
-        let mut text = serde_json::to_vec(&NumberedRequest { id, request })?;
-        text.push(b'\n');
+        let text = alfirk_json_lines::to_line(&NumberedRequest { id, request })?;
         self.stream
             .write_all(&text)
             .with_context(|| format!("{}: cannot send a request", self.what))?;
@@ -90,8 +93,7 @@ impl HostClient {
     /// Returns the next line from the host; `None` if none arrives before `deadline`.
     fn line(&mut self, deadline: Instant) -> anyhow::Result<Option<Line>> {
         loop {
-            if let Some(end) = self.input.iter().position(|b| *b == b'\n') {
-                let line: Vec<u8> = self.input.drain(..=end).collect();
+            if let Some(line) = self.input.next_line().context(self.what.clone())? {
                 let text = String::from_utf8_lossy(&line);
                 let line = serde_json::from_slice(&line).with_context(|| {
                     format!("{}: cannot parse the line {}", self.what, text.trim())
@@ -106,7 +108,7 @@ impl HostClient {
             let mut chunk = [0; 65536];
             match self.stream.read(&mut chunk) {
                 Ok(0) => bail!("{}: closed its control socket", self.what),
-                Ok(count) => self.input.extend_from_slice(&chunk[..count]),
+                Ok(count) => self.input.push(&chunk[..count]),
                 Err(error)
                     if matches!(
                         error.kind(),

@@ -11,6 +11,7 @@ use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
+use alfirk_json_lines::Lines;
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 
 use super::protocol::{Line, NumberedRequest};
@@ -25,7 +26,7 @@ struct Client {
     /// Number that identifies the client to the event loop.
     token: u64,
     stream: File,
-    input: Vec<u8>,
+    input: Lines,
     output: Vec<u8>,
 }
 
@@ -113,7 +114,7 @@ impl Control {
             self.clients.push(Client {
                 token,
                 stream,
-                input: Vec::new(),
+                input: Lines::new(MAX_REQUEST),
                 output: Vec::new(),
             });
         }
@@ -131,18 +132,19 @@ impl Control {
         let client = &mut self.clients[index];
         let alive = client.read_available();
         let mut requests = Vec::new();
-        while let Some(end) = client.input.iter().position(|b| *b == b'\n') {
-            let line: Vec<u8> = client.input.drain(..=end).collect();
-            if line.trim_ascii().is_empty() {
-                continue;
+        let is_too_long = loop {
+            match client.input.next_line() {
+                Ok(Some(line)) if line.trim_ascii().is_empty() => {}
+                Ok(Some(line)) => requests.push(Incoming {
+                    client: token,
+                    request: serde_json::from_slice(&line)
+                        .map_err(|error| format!("malformed request: {error}")),
+                }),
+                Ok(None) => break false,
+                Err(_) => break true,
             }
-            requests.push(Incoming {
-                client: token,
-                request: serde_json::from_slice(&line)
-                    .map_err(|error| format!("malformed request: {error}")),
-            });
-        }
-        if !alive || client.input.len() > MAX_REQUEST {
+        };
+        if !alive || is_too_long {
             self.clients.remove(index);
         }
         requests
@@ -231,10 +233,10 @@ impl Client {
     /// Reads available input; false if the client closed the connection.
     fn read_available(&mut self) -> bool {
         let mut chunk = [0; 65536];
-        while self.input.len() <= MAX_REQUEST {
+        while !self.input.is_full() {
             match self.stream.read(&mut chunk) {
                 Ok(0) => return false,
-                Ok(count) => self.input.extend_from_slice(&chunk[..count]),
+                Ok(count) => self.input.push(&chunk[..count]),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => return false,
@@ -244,8 +246,7 @@ impl Client {
     }
 
     fn push(&mut self, line: &Line) {
-        serde_json::to_writer(&mut self.output, line).expect("lines serialize to JSON");
-        self.output.push(b'\n');
+        alfirk_json_lines::encode(line, &mut self.output).expect("lines serialize to JSON");
     }
 
     /// Writes queued output; false if the client closed the connection.

@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use alfirk_ctrl::topology::Topology;
+use alfirk_json_lines::Lines;
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 
-use super::protocol::{Hello, Request, Response};
+use super::protocol::{Hello, Request, Response, MAX_LINE};
 use super::trunk::{Trunk, CONTROL, FILES, FIRST_HOST};
 use crate::doctor;
 use crate::exit::{Failure, Outcome};
@@ -36,7 +37,7 @@ pub fn run(connection: &str) -> Outcome {
         control: trunk.open(CONTROL).map_err(broken)?,
         files: trunk.open(FILES).map_err(broken)?,
         trunk,
-        input: Vec::new(),
+        input: Lines::new(MAX_LINE),
         network: None,
         hosts: Vec::new(),
         is_ready: false,
@@ -54,7 +55,7 @@ struct Agent {
     control: UnixStream,
     files: UnixStream,
     /// Bytes received on `control` that are not a complete request yet.
-    input: Vec<u8>,
+    input: Lines,
     network: Option<MininetNetwork>,
     /// Names of all hosts of the topology, on all machines.
     hosts: Vec<String>,
@@ -101,16 +102,15 @@ impl Agent {
     fn read(&mut self) -> io::Result<bool> {
         let mut chunk = [0; 65536];
         let count = self.control.read(&mut chunk)?;
-        self.input.extend_from_slice(&chunk[..count]);
+        self.input.push(&chunk[..count]);
         Ok(count > 0)
     }
 
     /// Returns the next complete request; `None` if there is none.
     fn next_request(&mut self) -> io::Result<Option<Request>> {
-        let Some(end) = self.input.iter().position(|byte| *byte == b'\n') else {
+        let Some(line) = self.input.next_line()? else {
             return Ok(None);
         };
-        let line: Vec<u8> = self.input.drain(..=end).collect();
         serde_json::from_slice(&line)
             .map(Some)
             .map_err(io::Error::other)
@@ -133,8 +133,7 @@ impl Agent {
     }
 
     fn send(&mut self, response: &Response) -> io::Result<()> {
-        let mut line = serde_json::to_vec(response)?;
-        line.push(b'\n');
+        let line = alfirk_json_lines::to_line(response)?;
         self.control.write_all(&line)
     }
 

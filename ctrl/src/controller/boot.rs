@@ -14,18 +14,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
+use super::command::{Command, Ended};
+use super::datagrams::Datagrams;
 use super::error::SwitchError;
+use super::event::ApiReply;
 use super::group::{Group, GroupPart};
+use super::groups::Groups;
 use super::locate::Readings;
+use super::network::Network;
 use super::position::Position;
-use super::procedure::{Procedure, Run, Step, SwitchTask};
+use super::procedure::{Holders, Parts, Procedure, Run, Step, SwitchTask};
 use super::registers;
-use super::session::{InitialState, Task};
+use super::session::Task;
+use super::switches::Owner;
 use super::underlay::UnderlayEntries;
-use super::{ApiReply, Controller, Owner};
 use crate::constants::{REGISTER_AGG, REGISTER_SENT, REGISTER_SRC_PORT};
 use crate::tables::{Snapshot, Table};
-use crate::topology::SwitchIndex;
+use crate::topology::{SwitchIndex, Topology};
 use alfirk_p4runtime::p4::v1::Update;
 use alfirk_roce::wire::Psn;
 
@@ -41,6 +46,20 @@ pub(super) enum SwitchPhase {
 impl SwitchPhase {
     pub(super) fn is_ready(&self) -> bool {
         matches!(self, SwitchPhase::InUse)
+    }
+
+    fn boot(&self) -> Option<&Run<Boot>> {
+        match self {
+            SwitchPhase::Booting(run) => Some(run),
+            SwitchPhase::Off | SwitchPhase::InUse => None,
+        }
+    }
+
+    fn boot_mut(&mut self) -> Option<&mut Run<Boot>> {
+        match self {
+            SwitchPhase::Booting(run) => Some(run),
+            SwitchPhase::Off | SwitchPhase::InUse => None,
+        }
     }
 }
 
@@ -90,19 +109,19 @@ impl Procedure for Boot {
     const NAME: &'static str = "boot";
     const STEPS: &'static [Step<Boot>] = &[
         // Delete unwanted entries.
-        Step::new("stale", |boot, controller| {
-            boot.write(controller.cleanup_updates(boot))
+        Step::new("stale", |boot, parts| {
+            boot.write(boot.cleanup_updates(parts))
         }),
         // Write next hops, ARP entries and clone sessions.
-        Step::new("base", |boot, controller| {
-            boot.write_missing(controller.underlay_entries(boot.switch).first)
+        Step::new("base", |boot, parts| {
+            boot.write_missing(underlay_entries(parts.network, parts.datagrams, boot.switch).first)
         }),
         // Write routes, which refer to next hops.
-        Step::new("routes", |boot, controller| {
-            boot.write_missing(controller.underlay_entries(boot.switch).second)
+        Step::new("routes", |boot, parts| {
+            boot.write_missing(underlay_entries(parts.network, parts.datagrams, boot.switch).second)
         }),
         // Read position and source of groups with lost registers from other switches.
-        Step::new("survey", Boot::read_other_switches).then(Controller::process_boot_readings),
+        Step::new("survey", Boot::read_other_switches).then(process_readings),
         // Each step looks up the groups again, as some may have been removed meanwhile.
         Step::new("group registers", Boot::group_registers),
         // On targets whose INIT_GROUP does not set the source.
@@ -112,18 +131,12 @@ impl Procedure for Boot {
         Step::new("group publication", Boot::group_publication),
     ];
 
-    fn find(controller: &Controller, switch: SwitchIndex) -> Option<&Run<Boot>> {
-        match &controller.switches[switch.0].boot {
-            SwitchPhase::Booting(run) => Some(run),
-            SwitchPhase::Off | SwitchPhase::InUse => None,
-        }
+    fn find<'a>(parts: &Parts<'a>, switch: SwitchIndex) -> Option<&'a Run<Boot>> {
+        parts.network.switches.phase(switch).boot()
     }
 
-    fn find_mut(controller: &mut Controller, switch: SwitchIndex) -> Option<&mut Run<Boot>> {
-        match &mut controller.switches[switch.0].boot {
-            SwitchPhase::Booting(run) => Some(run),
-            SwitchPhase::Off | SwitchPhase::InUse => None,
-        }
+    fn find_mut(holders: Holders<'_>, switch: SwitchIndex) -> Option<&mut Run<Boot>> {
+        holders.network.switches.phase_mut(switch).boot_mut()
     }
 
     fn owner(switch: SwitchIndex) -> Owner {
@@ -151,8 +164,8 @@ impl Procedure for Boot {
         }
     }
 
-    fn ended(controller: &mut Controller, now: u64, switch: SwitchIndex) {
-        controller.boot_ended(now, switch);
+    fn ended(switch: SwitchIndex) -> Ended {
+        Ended::Boot(switch)
     }
 }
 
@@ -169,12 +182,15 @@ impl Boot {
     }
 
     /// Reads registers of the other switches in the trees of groups with lost registers.
-    fn read_other_switches(&self, controller: &Controller) -> SwitchTasks {
+    fn read_other_switches(&self, parts: &Parts) -> SwitchTasks {
         let mut switch_tasks = Vec::new();
-        for (group, _) in self.lost_groups(controller) {
+        for (group, _) in self.lost_groups(parts.groups) {
             let mcst_id = group.mcst_id;
             for on in group.parts.iter().filter(|on| on.switch != self.switch) {
-                if !controller.has_position((mcst_id, on.switch)) {
+                if !parts
+                    .recoveries
+                    .has_position(parts.network, (mcst_id, on.switch))
+                {
                     continue;
                 }
                 let read_task = |number, register| {
@@ -190,16 +206,12 @@ impl Boot {
     }
 
     /// Computes the initial register values of a group from the readings of other switches.
-    fn compute_initial_registers(
-        &self,
-        controller: &Controller,
-        group: &Group,
-    ) -> InitialRegisters {
+    fn compute_initial_registers(&self, topology: &Topology, group: &Group) -> InitialRegisters {
         let nothing = Readings::default();
         let readings = self.readings.get(&group.mcst_id).unwrap_or(&nothing);
         let known = group.position;
         if let (Some(source), Some(position)) = (readings.source(group), readings.oldest_acked()) {
-            let port = group.port_towards(&controller.topology, self.switch, source);
+            let port = group.port_towards(topology, self.switch, source);
             return InitialRegisters {
                 position,
                 source: port.unwrap_or(0),
@@ -235,22 +247,22 @@ impl Boot {
                 psn: position.psn.prev(),
                 ..position
             },
-            source: group.port_towards_source(&controller.topology, self.switch),
+            source: group.port_towards_source(topology, self.switch),
             is_certain: false,
         }
     }
 
-    fn initial_registers_of(&self, controller: &Controller, group: &Group) -> InitialRegisters {
+    fn initial_registers_of(&self, topology: &Topology, group: &Group) -> InitialRegisters {
         let start = self.initial_registers.get(&group.mcst_id).copied();
-        start.unwrap_or_else(|| self.compute_initial_registers(controller, group))
+        start.unwrap_or_else(|| self.compute_initial_registers(topology, group))
     }
 
-    fn group_registers(&self, controller: &Controller) -> SwitchTasks {
-        let lost = self.lost_groups(controller);
+    fn group_registers(&self, parts: &Parts) -> SwitchTasks {
+        let lost = self.lost_groups(parts.groups);
         let tasks = lost.flat_map(|(group, on)| {
             let InitialRegisters {
                 position, source, ..
-            } = self.initial_registers_of(controller, group);
+            } = self.initial_registers_of(&parts.network.topology, group);
             group.registers_from(position, source, on, &BTreeMap::new())
         });
         tasks
@@ -258,13 +270,13 @@ impl Boot {
             .collect()
     }
 
-    fn group_sources(&self, controller: &Controller) -> SwitchTasks {
-        if controller.program.group_registers.is_some() {
+    fn group_sources(&self, parts: &Parts) -> SwitchTasks {
+        if parts.network.program.group_registers.is_some() {
             return Vec::new();
         }
-        let lost = self.lost_groups(controller);
+        let lost = self.lost_groups(parts.groups);
         let tasks = lost.flat_map(|(group, on)| {
-            let start = self.initial_registers_of(controller, group);
+            let start = self.initial_registers_of(&parts.network.topology, group);
             registers::after_init(on.group_index, start.position, start.source)
         });
         let switch_tasks =
@@ -272,201 +284,164 @@ impl Boot {
         switch_tasks.collect()
     }
 
-    fn group_entries(&self, controller: &Controller) -> SwitchTasks {
-        let groups = controller.groups_on(self.switch);
+    fn group_entries(&self, parts: &Parts) -> SwitchTasks {
+        let groups = parts.groups.on_switch(self.switch);
         groups
-            .flat_map(|(group, on)| self.write_missing(group.entries(&controller.program, on)))
+            .flat_map(|(group, on)| self.write_missing(group.entries(&parts.network.program, on)))
             .collect()
     }
 
-    fn group_publication(&self, controller: &Controller) -> SwitchTasks {
-        let lost = self.lost_groups(controller);
-        let entries =
-            lost.map(
-                |(group, on)| match self.initial_registers_of(controller, group).is_certain {
-                    true => group.publication(&controller.program, on),
-                    false => group.wide_publication(&controller.program, on),
-                },
-            );
+    fn group_publication(&self, parts: &Parts) -> SwitchTasks {
+        let lost = self.lost_groups(parts.groups);
+        let entries = lost.map(|(group, on)| {
+            match self
+                .initial_registers_of(&parts.network.topology, group)
+                .is_certain
+            {
+                true => group.publication(&parts.network.program, on),
+                false => group.wide_publication(&parts.network.program, on),
+            }
+        });
         entries.flat_map(|entry| self.write(vec![entry])).collect()
     }
 
-    /// Groups on this switch whose registers are lost and must be initialised.
-    fn lost_groups<'a>(
-        &'a self,
-        controller: &'a Controller,
-    ) -> impl Iterator<Item = (&'a Group, &'a GroupPart)> {
-        let groups = controller.groups_on(self.switch);
-        groups.filter(|(group, _)| !self.intact.contains(&group.mcst_id))
-    }
-}
-
-impl Controller {
-    /// Starts the boot procedure of a switch that runs the pipeline and has the entries `found`.
-    pub(super) fn start_boot(&mut self, now: u64, switch: SwitchIndex, found: InitialState) {
-        self.discard_leftovers(switch);
-        let snapshot = Snapshot::new(found.entities);
-        self.record_orphans(switch, &snapshot);
-        let here = self.groups_on(switch).filter(|(group, on)| {
-            let mut shown = group.paths(&self.program, on);
-            shown.push(group.publication(&self.program, on));
-            found.has_kept_state && shown.iter().all(|entry| snapshot.contains(entry))
-        });
-        let boot = Boot {
-            switch,
-            intact: here.map(|(group, _)| group.mcst_id).collect(),
-            found: snapshot,
-            readings: BTreeMap::new(),
-            initial_registers: BTreeMap::new(),
-        };
-        self.switches[switch.0].boot = SwitchPhase::Booting(Box::new(Run::new(boot)));
-        self.unready.insert(switch);
-        self.begin::<Boot>(now, switch);
-    }
-
-    pub(super) fn switch_failed(&mut self, now: u64, switch: SwitchIndex, error: SwitchError) {
-        if self.switches[switch.0].boot.is_ready() {
-            self.note_disconnected(now, switch);
-        }
-        self.switches[switch.0].boot = SwitchPhase::Off;
-        self.switches[switch.0].found = Snapshot::default();
-        self.unready.insert(switch);
-        self.punts.discard_switch(switch);
-        self.recoveries.discard_switch(switch);
-        self.discard_markers(now, switch);
-        self.discard_orphans(switch);
-        self.fail_registrations(now, switch, &error);
-        self.queue_reply(ApiReply::SwitchFailed { switch, error });
-    }
-
-    fn boot_ended(&mut self, now: u64, switch: SwitchIndex) {
-        let control = &mut self.switches[switch.0];
-        let phase = std::mem::replace(&mut control.boot, SwitchPhase::Off);
-        let SwitchPhase::Booting(run) = phase else {
-            control.boot = phase;
-            return;
-        };
-        let (boot, outcome) = run.into_outcome();
-        match outcome.failure {
-            Some(error) => self.with_session(switch, |session, _| session.fail(error)),
-            None => {
-                control.boot = SwitchPhase::InUse;
-                if self.may_adopt {
-                    control.found = boot.found;
-                }
-                self.unready.remove(&switch);
-                self.queue_reply(ApiReply::SwitchReady { switch });
-                for (mcst_id, start) in boot.initial_registers {
-                    if !start.is_certain {
-                        self.recover(now, (mcst_id, switch), start.position);
-                    }
-                }
-                self.note_reconnected(now, switch);
-            }
-        }
-    }
-
-    /// Whether the registers of a group on a switch are reliable: the switch is ready, and no recovery of the group is
-    /// pending there.
-    pub(super) fn has_position(&self, (mcst_id, switch): (Ipv4Addr, SwitchIndex)) -> bool {
-        self.switches[switch.0].boot.is_ready() && !self.recoveries.is_running((mcst_id, switch))
-    }
-
-    fn process_boot_readings(&mut self, switch: SwitchIndex) -> Result<(), SwitchError> {
-        let Some(run) = Boot::find(self, switch) else {
-            return Ok(());
-        };
-        let boot = &run.procedure;
-        let lost = boot.lost_groups(self);
-        let initial_registers: BTreeMap<Ipv4Addr, InitialRegisters> = lost
-            .map(|(group, _)| (group.mcst_id, boot.compute_initial_registers(self, group)))
-            .collect();
-        let readings = boot.readings.clone();
-        for (mcst_id, start) in &initial_registers {
-            if let Some(registration) = self.groups.get_mut(mcst_id) {
-                let group = registration.group_mut();
-                let source = readings
-                    .get(mcst_id)
-                    .and_then(|readings| readings.source(group));
-                group.source = source.or(group.source);
-                if start.is_certain {
-                    group.advance(start.position);
-                }
-            }
-        }
-        if let Some(run) = Boot::find_mut(self, switch) {
-            run.procedure.initial_registers = initial_registers;
-        }
-        Ok(())
-    }
-
-    pub(super) fn underlay_entries(&self, switch: SwitchIndex) -> UnderlayEntries {
-        let underlay = &self.underlay;
-        let mut entries = underlay.entries(&self.program, &self.topology, &self.config, switch);
-        let (first, second) = self.datagram_entries(switch);
-        entries.first.extend(first);
-        entries.second.extend(second);
-        entries
-    }
-
-    /// Active groups with this switch in their tree.
-    fn groups_on(&self, switch: SwitchIndex) -> impl Iterator<Item = (&Group, &GroupPart)> {
-        let groups = self.groups.values().filter(|r| r.is_ready());
-        groups.filter_map(move |registration| {
-            let group = registration.group();
-            Some((group, group.part_on(switch)?))
-        })
-    }
-
-    /// Updates that delete unwanted entries of a booting switch, and withdraw the groups whose registers it has lost.
-    fn cleanup_updates(&self, boot: &Boot) -> Vec<Update> {
-        let Boot { switch, found, .. } = boot;
-        let switch = *switch;
-        let control = &self.switches[switch.0];
+    /// Updates that delete unwanted entries of the switch, and withdraw the groups whose registers it has lost.
+    fn cleanup_updates(&self, parts: &Parts) -> Vec<Update> {
+        let (switch, found, program) = (self.switch, &self.found, &parts.network.program);
         if found.is_empty() {
             return Vec::new();
         }
-        let underlay = self.underlay_entries(switch);
+        let underlay = underlay_entries(parts.network, parts.datagrams, switch);
         let mut wanted: Vec<Update> = underlay.first;
         wanted.extend(underlay.second);
-        for (group, on) in self.groups_on(switch) {
-            wanted.extend(group.entries(&self.program, on));
-            wanted.push(group.publication(&self.program, on));
+        for (group, on) in parts.groups.on_switch(switch) {
+            wanted.extend(group.entries(program, on));
+            wanted.push(group.publication(program, on));
         }
         let is_orphan = |entity: &_| {
-            let mut orphans = control.orphans.iter();
-            let group = self.program.group_of(entity);
-            group.is_some_and(|group| orphans.any(|(index, part)| group.is(*index, part.mcst_id)))
+            let group = program.group_of(entity);
+            group.is_some_and(|group| parts.adoption.has_orphan(switch, group))
         };
-        let mut updates: Vec<Update> = boot
-            .lost_groups(self)
-            .filter(|(group, _)| group.is_published(&self.program, found))
-            .map(|(group, _)| group.withdrawal(&self.program))
+        let mut updates: Vec<Update> = self
+            .lost_groups(parts.groups)
+            .filter(|(group, _)| group.is_published(program, found))
+            .map(|(group, _)| group.withdrawal(program))
             .collect();
         updates.extend(found.surplus_deletions(
             &Snapshot::of_updates(&wanted),
-            self.program.groups.id(),
+            program.groups.id(),
             is_orphan,
         ));
         updates
     }
 
-    /// Frees the group indexes and addresses that were reserved because their groups could not be removed from this switch.
-    fn discard_leftovers(&mut self, switch: SwitchIndex) {
-        let control = &mut self.switches[switch.0];
-        control.capacity.end_quarantine();
-        for (_, mcst_id) in std::mem::take(&mut control.leftovers) {
-            self.release_address(mcst_id);
-        }
+    /// Groups on this switch whose registers are lost and must be initialised.
+    fn lost_groups<'a>(
+        &'a self,
+        groups: &'a Groups,
+    ) -> impl Iterator<Item = (&'a Group, &'a GroupPart)> {
+        let groups = groups.on_switch(self.switch);
+        groups.filter(|(group, _)| !self.intact.contains(&group.mcst_id))
     }
+}
 
-    /// Frees the address of a removed group, unless a switch may still have entries of the group.
-    pub(super) fn release_address(&mut self, mcst_id: Ipv4Addr) {
-        let is_left = |control: &super::SwitchControl| {
-            control.leftovers.iter().any(|(_, left)| *left == mcst_id)
-        };
-        if !self.switches.iter().any(is_left) {
-            self.addresses.release(u32::from(mcst_id));
+/// Starts the boot procedure of a switch that runs the pipeline and has the entries `entries`. `has_kept_state`: whether it
+/// has kept tables and registers.
+pub(super) fn prepare(
+    network: &mut Network,
+    groups: &Groups,
+    switch: SwitchIndex,
+    has_kept_state: bool,
+    entries: Snapshot,
+) {
+    let here = groups.on_switch(switch).filter(|(group, on)| {
+        let mut shown = group.paths(&network.program, on);
+        shown.push(group.publication(&network.program, on));
+        has_kept_state && shown.iter().all(|entry| entries.contains(entry))
+    });
+    let boot = Boot {
+        switch,
+        intact: here.map(|(group, _)| group.mcst_id).collect(),
+        found: entries,
+        readings: BTreeMap::new(),
+        initial_registers: BTreeMap::new(),
+    };
+    let phase = SwitchPhase::Booting(Box::new(Run::new(boot)));
+    network.switches.enter(switch, phase);
+}
+
+/// Ends the boot procedure of a switch. Returns the entries that the switch had when its session opened, and the commands
+/// that follow; `None` if the switch has failed.
+pub(super) fn finish(
+    network: &mut Network,
+    switch: SwitchIndex,
+) -> Option<(Snapshot, Vec<Command>)> {
+    network.switches.phase(switch).boot()?;
+    let SwitchPhase::Booting(run) = network.switches.enter(switch, SwitchPhase::Off) else {
+        return None;
+    };
+    let (boot, outcome) = run.into_outcome();
+    if let Some(error) = outcome.failure {
+        network.with_session(switch, |session, _| session.fail(error));
+        return None;
+    }
+    network.switches.enter(switch, SwitchPhase::InUse);
+    network.reply(ApiReply::SwitchReady { switch });
+    let uncertain = boot.initial_registers.into_iter();
+    let uncertain = uncertain.filter(|(_, start)| !start.is_certain);
+    let recoveries =
+        uncertain.map(|(mcst_id, start)| Command::Recover((mcst_id, switch), start.position));
+    let commands = recoveries.chain([Command::SwitchReady(switch)]).collect();
+    Some((boot.found, commands))
+}
+
+/// Computes the initial registers of groups from the registers of other switches.
+fn process_readings(
+    network: &mut Network,
+    groups: &mut Groups,
+    switch: SwitchIndex,
+) -> Result<Option<Command>, SwitchError> {
+    let Some(run) = network.switches.phase_mut(switch).boot_mut() else {
+        return Ok(None);
+    };
+    let boot = &mut run.procedure;
+    let lost = boot.lost_groups(groups);
+    let initial_registers: BTreeMap<Ipv4Addr, InitialRegisters> = lost
+        .map(|(group, _)| {
+            let start = boot.compute_initial_registers(&network.topology, group);
+            (group.mcst_id, start)
+        })
+        .collect();
+    for (mcst_id, start) in &initial_registers {
+        if let Some(registration) = groups.get_mut(*mcst_id) {
+            let group = registration.group_mut();
+            let readings = boot.readings.get(mcst_id);
+            let source = readings.and_then(|readings| readings.source(group));
+            group.source = source.or(group.source);
+            if start.is_certain {
+                group.advance(start.position);
+            }
         }
     }
+    boot.initial_registers = initial_registers;
+    Ok(None)
+}
+
+/// Entries of a switch that do not depend on groups, and those of datagram groups.
+pub(super) fn underlay_entries(
+    network: &Network,
+    datagrams: &Datagrams,
+    switch: SwitchIndex,
+) -> UnderlayEntries {
+    let Network {
+        program,
+        topology,
+        config,
+        ..
+    } = network;
+    let mut entries = network.underlay.entries(program, topology, config, switch);
+    let (first, second) = datagrams.entries(program, switch);
+    entries.first.extend(first);
+    entries.second.extend(second);
+    entries
 }

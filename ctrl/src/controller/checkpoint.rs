@@ -9,51 +9,65 @@
 use std::net::Ipv4Addr;
 
 use super::error::SwitchError;
+use super::groups::Groups;
+use super::network::Network;
 use super::position::Position;
+use super::recovery::Recoveries;
 use super::registers;
 use super::session::Task;
-use super::{Controller, Owner};
+use super::switches::Owner;
 use crate::constants::REGISTER_AGG;
 
-impl Controller {
+/// Schedule of the readings.
+#[derive(Debug, Default)]
+pub(super) struct Checkpoints {
+    /// Time of the next reading.
+    next: u64,
+}
+
+impl Checkpoints {
     /// Time of the next reading of group positions; `None` if readings are disabled or no group's tree is a single switch.
-    pub(super) fn next_checkpoint(&self) -> Option<u64> {
-        let mut groups = self.groups.values().filter(|r| r.is_ready());
-        let is_wanted = self.config.checkpoint_interval_ns > 0
+    pub(super) fn poll_timeout(&self, network: &Network, groups: &Groups) -> Option<u64> {
+        let mut groups = groups.iter().filter(|r| r.is_ready());
+        let is_wanted = network.config.checkpoint_interval_ns > 0
             && groups.any(|registration| registration.group().parts.len() == 1);
-        is_wanted.then_some(self.checkpoint_at)
+        is_wanted.then_some(self.next)
     }
 
-    pub(super) fn checkpoint_timeout(&mut self, now: u64) {
-        if self.next_checkpoint().is_none_or(|at| at > now) {
+    /// Reads the positions of groups on a single switch, if it is time.
+    pub(super) fn timeout(
+        &mut self,
+        now: u64,
+        network: &mut Network,
+        groups: &Groups,
+        recoveries: &Recoveries,
+    ) {
+        let next = self.poll_timeout(network, groups);
+        if next.is_none_or(|at| at > now) {
             return;
         }
-        self.checkpoint_at = now + self.config.checkpoint_interval_ns;
-        let alone = self
-            .groups
-            .values()
-            .filter(|r| r.is_at_rest())
-            .filter_map(|registration| {
-                let group = registration.group();
-                match &group.parts[..] {
-                    [on] if self.has_position((group.mcst_id, on.switch)) => {
-                        let read = registers::read(on.group_index, REGISTER_AGG, 0);
-                        Some((group.mcst_id, on.switch, Task::Registers(read)))
-                    }
-                    _ => None,
-                }
-            });
-        for (mcst_id, switch, read) in alone.collect::<Vec<_>>() {
-            self.submit(now, switch, Owner::Checkpoint(mcst_id), read);
+        self.next = now + network.config.checkpoint_interval_ns;
+        for registration in groups.iter().filter(|r| r.is_at_rest()) {
+            let group = registration.group();
+            let [on] = &group.parts[..] else { continue };
+            if recoveries.has_position(network, (group.mcst_id, on.switch)) {
+                let read = Task::Registers(registers::read(on.group_index, REGISTER_AGG, 0));
+                network.submit(now, on.switch, Owner::Checkpoint(group.mcst_id), read);
+            }
         }
     }
+}
 
-    pub(super) fn checkpoint_read(&mut self, mcst_id: Ipv4Addr, result: Result<u64, SwitchError>) {
-        if let (Ok(value), Some(registration)) = (result, self.groups.get_mut(&mcst_id)) {
-            let group = registration.group_mut();
-            if group.parts.len() == 1 {
-                group.advance(Position::from_register(value));
-            }
+/// Records the position of a group, read from the only switch of its tree.
+pub(super) fn position_read(
+    groups: &mut Groups,
+    mcst_id: Ipv4Addr,
+    result: Result<u64, SwitchError>,
+) {
+    if let (Ok(value), Some(registration)) = (result, groups.get_mut(mcst_id)) {
+        let group = registration.group_mut();
+        if group.parts.len() == 1 {
+            group.advance(Position::from_register(value));
         }
     }
 }

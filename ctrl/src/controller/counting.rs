@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::error::SwitchError;
-use super::event::Tag;
+use super::event::{ApiReply, Tag};
+use super::network::Network;
 use super::session::{Task, TaskId};
-use super::{ApiReply, Controller, Owner};
+use super::status::PuntStats;
+use super::switches::Owner;
 use crate::strategy::MinPsn;
 use crate::tables::Counts;
 
@@ -18,43 +20,44 @@ pub(super) struct Counting {
     sums: BTreeMap<Tag, Counts>,
 }
 
-impl Controller {
+impl Counting {
     /// Reads the counters of every switch that is ready.
-    pub(super) fn count(&mut self, now: u64, tag: Tag) {
-        let switches = self.topology.switch_indexes();
-        let ready: Vec<_> = switches
-            .filter(|switch| self.switches[switch.0].boot.is_ready())
-            .collect();
-        self.counting.sums.insert(tag, Counts::default());
-        for switch in ready {
-            let id = self.submit(now, switch, Owner::Detached, Task::Counters);
-            self.counting.reads.insert(id, tag);
+    pub(super) fn count(&mut self, now: u64, network: &mut Network, punts: &PuntStats, tag: Tag) {
+        self.sums.insert(tag, Counts::default());
+        for switch in network.ready_switches() {
+            let id = network.submit(now, switch, Owner::Detached, Task::Counters);
+            self.reads.insert(id, tag);
         }
-        self.reply_to_count(tag);
+        self.reply(network, punts, tag);
     }
 
     /// Adds the counters read from a switch, and replies after the last read. Failed reads are left out.
-    pub(super) fn counted(&mut self, task: TaskId, result: Result<Counts, SwitchError>) {
-        let Some(tag) = self.counting.reads.remove(&task) else {
+    pub(super) fn counted(
+        &mut self,
+        network: &mut Network,
+        punts: &PuntStats,
+        task: TaskId,
+        result: Result<Counts, SwitchError>,
+    ) {
+        let Some(tag) = self.reads.remove(&task) else {
             return;
         };
-        match (self.counting.sums.get_mut(&tag), result) {
+        match (self.sums.get_mut(&tag), result) {
             (Some(sum), Ok(counts)) => *sum += counts,
             (_, Err(error)) => {
                 tracing::warn!("the sums of counters lack those of a switch: {error}")
             }
             (None, Ok(_)) => {}
         }
-        self.reply_to_count(tag);
+        self.reply(network, punts, tag);
     }
 
-    fn reply_to_count(&mut self, tag: Tag) {
-        if self.counting.reads.values().all(|of| *of != tag) {
-            if let Some(mut counts) = self.counting.sums.remove(&tag) {
+    fn reply(&mut self, network: &mut Network, punts: &PuntStats, tag: Tag) {
+        if self.reads.values().all(|of| *of != tag) {
+            if let Some(mut counts) = self.sums.remove(&tag) {
                 // Packets of the controller are not counted by switches.
-                counts.work[usize::from(MinPsn::Punt.number())].forwarded +=
-                    self.punts.stats.forwarded;
-                self.queue_reply(ApiReply::Counted { tag, counts });
+                counts.work[usize::from(MinPsn::Punt.number())].forwarded += punts.forwarded;
+                network.reply(ApiReply::Counted { tag, counts });
             }
         }
     }

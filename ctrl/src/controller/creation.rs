@@ -10,11 +10,12 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::net::Ipv4Addr;
 
+use super::command::{Command, Ended};
 use super::error::{GroupError, SwitchError};
 use super::group::{Group, GroupPart};
-use super::procedure::{Procedure, Run, Step, SwitchTask};
+use super::procedure::{Holders, Parts, Procedure, Run, Step, SwitchTask};
 use super::session::Task;
-use super::{Controller, Owner};
+use super::switches::Owner;
 use crate::topology::SwitchIndex;
 
 /// Procedure that creates a group on all switches of its tree, or its part on one switch if it is registered in band.
@@ -37,17 +38,17 @@ impl Procedure for Creation {
         Step::new("publication", Creation::publication).undone_by(Creation::withdrawal),
     ];
 
-    fn find(controller: &Controller, key: Creation) -> Option<&Run<Creation>> {
+    fn find<'a>(parts: &Parts<'a>, key: Creation) -> Option<&'a Run<Creation>> {
         match key.agent {
-            None => controller.groups.get(&key.mcst_id)?.creation(),
-            Some(switch) => controller.mrp.creation(key.mcst_id, switch),
+            None => parts.groups.get(key.mcst_id)?.creation(),
+            Some(switch) => parts.mrp.creation(key.mcst_id, switch),
         }
     }
 
-    fn find_mut(controller: &mut Controller, key: Creation) -> Option<&mut Run<Creation>> {
+    fn find_mut(holders: Holders<'_>, key: Creation) -> Option<&mut Run<Creation>> {
         match key.agent {
-            None => controller.groups.get_mut(&key.mcst_id)?.creation_mut(),
-            Some(switch) => controller.mrp.creation_mut(key.mcst_id, switch),
+            None => holders.groups.get_mut(key.mcst_id)?.creation_mut(),
+            Some(switch) => holders.mrp.creation_mut(key.mcst_id, switch),
         }
     }
 
@@ -59,63 +60,58 @@ impl Procedure for Creation {
         match reading {}
     }
 
-    fn undo_started(controller: &mut Controller, now: u64, key: Creation) {
-        if let Some(switch) = key.agent {
-            controller.part_failed(now, switch, key.mcst_id);
-        }
+    fn undo_started(key: Creation) -> Option<Command> {
+        let switch = key.agent?;
+        Some(Command::PartFailed(switch, key.mcst_id))
     }
 
-    fn ended(controller: &mut Controller, now: u64, key: Creation) {
-        match key.agent {
-            None => controller.group_created(now, key.mcst_id),
-            Some(switch) => controller.part_created(now, switch, key.mcst_id),
-        }
+    fn ended(key: Creation) -> Ended {
+        Ended::Creation(key)
     }
 }
 
 impl Creation {
-    fn registers(&self, controller: &Controller) -> Vec<SwitchTask<Infallible>> {
-        self.switch_tasks(controller, |group, on| {
-            group.registers(&controller.topology, on, &BTreeMap::new())
+    fn registers(&self, parts: &Parts) -> Vec<SwitchTask<Infallible>> {
+        self.switch_tasks(parts, |group, on| {
+            group.registers(&parts.network.topology, on, &BTreeMap::new())
         })
     }
 
-    fn entries(&self, controller: &Controller) -> Vec<SwitchTask<Infallible>> {
-        self.switch_tasks(controller, |group, on| {
-            vec![Task::Write(group.entries(&controller.program, on))]
+    fn entries(&self, parts: &Parts) -> Vec<SwitchTask<Infallible>> {
+        self.switch_tasks(parts, |group, on| {
+            vec![Task::Write(group.entries(&parts.network.program, on))]
         })
     }
 
-    fn publication(&self, controller: &Controller) -> Vec<SwitchTask<Infallible>> {
-        self.switch_tasks(controller, |group, on| {
-            vec![Task::Write(
-                vec![group.publication(&controller.program, on)],
-            )]
+    fn publication(&self, parts: &Parts) -> Vec<SwitchTask<Infallible>> {
+        self.switch_tasks(parts, |group, on| {
+            vec![Task::Write(vec![
+                group.publication(&parts.network.program, on)
+            ])]
         })
     }
 
-    fn withdrawal(&self, controller: &Controller) -> Vec<SwitchTask<Infallible>> {
-        self.switch_tasks(controller, |group, _| {
-            vec![Task::Write(vec![group.withdrawal(&controller.program)])]
+    fn withdrawal(&self, parts: &Parts) -> Vec<SwitchTask<Infallible>> {
+        self.switch_tasks(parts, |group, _| {
+            vec![Task::Write(vec![group.withdrawal(&parts.network.program)])]
         })
     }
 
-    fn removal(&self, controller: &Controller) -> Vec<SwitchTask<Infallible>> {
-        self.switch_tasks(controller, |group, on| {
-            vec![Task::Write(group.removal(&controller.program, on))]
+    fn removal(&self, parts: &Parts) -> Vec<SwitchTask<Infallible>> {
+        self.switch_tasks(parts, |group, on| {
+            vec![Task::Write(group.removal(&parts.network.program, on))]
         })
     }
 
     /// Builds the tasks of one step, for each part of the group that this procedure creates.
     fn switch_tasks(
         &self,
-        controller: &Controller,
+        parts: &Parts,
         tasks: impl Fn(&Group, &GroupPart) -> Vec<Task>,
     ) -> Vec<SwitchTask<Infallible>> {
-        let Some(registration) = controller.groups.get(&self.mcst_id) else {
+        let Some(group) = parts.groups.group(self.mcst_id) else {
             return Vec::new();
         };
-        let group = registration.group();
         let is_ours = |on: &&GroupPart| self.agent.is_none_or(|switch| switch == on.switch);
         let parts = group.parts.iter().filter(is_ours);
         let switch_tasks = parts.flat_map(|on| {

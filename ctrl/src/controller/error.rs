@@ -1,13 +1,80 @@
 //! Errors of switches and groups.
 
+use std::fmt;
 use std::net::Ipv4Addr;
 
+use alfirk_p4runtime::p4::v1::update;
 use alfirk_p4runtime::{Code, Status};
 use alfirk_roce::icrc::neutral::Unsolvable;
 
 use super::virtual_qpns::VirtualQpnError;
 use crate::constants::RECOMPUTE_NETWORK;
 use crate::tables::ConstraintError;
+
+/// Kind of a request to a switch, which a reply must follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SwitchRequest {
+    /// Election of the primary controller, on the stream.
+    Arbitration,
+    /// The call GetForwardingPipelineConfig.
+    GetPipeline,
+    /// The call SetForwardingPipelineConfig.
+    SetPipeline,
+    /// The call Read.
+    Read,
+    /// The call Write.
+    Write,
+    /// Access to a register by a packet to the pipeline.
+    RegisterAccess,
+}
+
+impl fmt::Display for SwitchRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            SwitchRequest::Arbitration => "arbitration",
+            SwitchRequest::GetPipeline => "GetForwardingPipelineConfig",
+            SwitchRequest::SetPipeline => "SetForwardingPipelineConfig",
+            SwitchRequest::Read => "Read",
+            SwitchRequest::Write => "Write",
+            SwitchRequest::RegisterAccess => "a register access",
+        })
+    }
+}
+
+/// Kind of an update in a Write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UpdateKind {
+    /// Adds an entity.
+    Insert,
+    /// Replaces an entity.
+    Modify,
+    /// Removes an entity.
+    Delete,
+    /// The message has no type.
+    Unspecified,
+}
+
+impl From<update::Type> for UpdateKind {
+    fn from(of: update::Type) -> UpdateKind {
+        match of {
+            update::Type::Insert => UpdateKind::Insert,
+            update::Type::Modify => UpdateKind::Modify,
+            update::Type::Delete => UpdateKind::Delete,
+            update::Type::Unspecified => UpdateKind::Unspecified,
+        }
+    }
+}
+
+impl fmt::Display for UpdateKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            UpdateKind::Insert => "insert",
+            UpdateKind::Modify => "modify",
+            UpdateKind::Delete => "delete",
+            UpdateKind::Unspecified => "update",
+        })
+    }
+}
 
 /// Error of a task on one switch.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -41,8 +108,8 @@ pub enum SwitchError {
     Call {
         /// Name of the switch.
         switch: String,
-        /// Name of the call, such as `Write`.
-        call: &'static str,
+        /// The call.
+        call: SwitchRequest,
         /// Status of the reply.
         status: Status,
     },
@@ -53,8 +120,8 @@ pub enum SwitchError {
         switch: String,
         /// Table entry or other P4Runtime entity that the update concerns.
         entity: String,
-        /// `insert`, `modify` or `delete`.
-        verb: &'static str,
+        /// Kind of the update.
+        verb: UpdateKind,
         /// gRPC status code of the rejected update.
         code: Code,
         /// Message of the switch about the rejected update.
@@ -65,8 +132,8 @@ pub enum SwitchError {
     Timeout {
         /// Name of the switch.
         switch: String,
-        /// Name of the call.
-        call: &'static str,
+        /// The request without a reply.
+        call: SwitchRequest,
         /// Timeout in seconds.
         seconds: f64,
     },

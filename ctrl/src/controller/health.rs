@@ -23,15 +23,19 @@ use std::net::Ipv4Addr;
 use alfirk_p4runtime::p4::v1::Update;
 use alfirk_roce::wire::Psn;
 
+use super::command::Command;
 use super::error::{GroupError, SwitchError};
-use super::event::Tag;
+use super::event::{ApiReply, Tag};
 use super::group::Group;
+use super::groups::Groups;
+use super::network::Network;
 use super::position::Position;
+use super::recovery::Recoveries;
 use super::registers;
 use super::session::{Task, TaskId};
+use super::switches::Owner;
 use super::timers::Timers;
 use super::underlay::Underlay;
-use super::{ApiReply, Controller, Owner};
 use crate::constants::{REGISTER_ACK, REGISTER_CLAIMED, REGISTER_SENT};
 use crate::tables::{Snapshot, Table};
 use crate::topology::{LinkIndex, Node, Paths, SwitchIndex, Topology};
@@ -46,13 +50,26 @@ type PathKey = (SwitchIndex, u8);
 /// Monitoring state of a group that makes no progress.
 #[derive(Debug, Default)]
 struct StallMonitor {
-    pending: BTreeMap<TaskId, PathKey>,
+    reads: Reads,
     /// Newest acknowledged PSN of each path, and the time of its last change.
     acked: BTreeMap<PathKey, (Psn, u64)>,
     /// Oldest acknowledged PSN of all paths at the first complete reading; `None` before.
     initial_minimum: Option<Psn>,
-    /// Members that may have failed, and pending reads about them; `None` while there are no such members.
-    suspects: Option<Suspects>,
+}
+
+/// Pending reads of registers for a group that makes no progress.
+#[derive(Debug)]
+enum Reads {
+    /// Newest acknowledged PSN of paths.
+    Paths(BTreeMap<TaskId, PathKey>),
+    /// Registers about members that may have failed.
+    Suspects(Suspects),
+}
+
+impl Default for Reads {
+    fn default() -> Reads {
+        Reads::Paths(BTreeMap::new())
+    }
 }
 
 /// Members that may have failed, and the register values that decide whether each has failed.
@@ -134,90 +151,105 @@ impl Health {
         let absent = self.failure_deadlines.values().copied();
         absent.chain(self.next_readings.first()).min()
     }
-}
 
-impl Controller {
     /// Processes a report that a sender of the group gets no acknowledgements.
-    pub(super) fn suspect(&mut self, now: u64, tag: Tag, mcst_id: Ipv4Addr) {
-        if !self.groups.get(&mcst_id).is_some_and(|r| r.is_ready()) {
+    pub(super) fn suspect(
+        &mut self,
+        now: u64,
+        network: &mut Network,
+        groups: &Groups,
+        tag: Tag,
+        mcst_id: Ipv4Addr,
+    ) {
+        if !groups.is_ready(mcst_id) {
             let error = GroupError::NoSuchGroup(mcst_id);
-            return self.queue_reply(ApiReply::Failed { tag, error });
+            return network.reply(ApiReply::Failed { tag, error });
         }
-        self.queue_reply(ApiReply::Probing { tag, mcst_id });
-        self.renew_lease(now, mcst_id);
-        self.watch(now, mcst_id);
+        network.reply(ApiReply::Probing { tag, mcst_id });
+        self.watch(now, network, groups, mcst_id);
     }
 
     /// Monitors the group's paths until it makes progress or the cause is known.
-    pub(super) fn watch(&mut self, now: u64, mcst_id: Ipv4Addr) {
-        if !self.groups.get(&mcst_id).is_some_and(|r| r.is_ready()) {
+    pub(super) fn watch(
+        &mut self,
+        now: u64,
+        network: &mut Network,
+        groups: &Groups,
+        mcst_id: Ipv4Addr,
+    ) {
+        if !groups.is_ready(mcst_id) {
             return;
         }
-        if let Entry::Vacant(entry) = self.health.monitors.entry(mcst_id) {
+        if let Entry::Vacant(entry) = self.monitors.entry(mcst_id) {
             entry.insert(StallMonitor::default());
-            self.read_acked_psns(now, mcst_id);
+            self.read_acked_psns(now, network, groups, mcst_id);
         }
     }
 
-    pub(super) fn health_timeout(&mut self, now: u64) {
-        while let Some(mcst_id) = self.health.next_readings.pop_due(now) {
-            if self.health.monitors.contains_key(&mcst_id) {
-                self.read_acked_psns(now, mcst_id);
+    /// Reads the registers of groups whose reading is due. Returns commands about switches that have been disconnected for
+    /// too long.
+    pub(super) fn timeout(
+        &mut self,
+        now: u64,
+        network: &mut Network,
+        groups: &Groups,
+    ) -> Vec<Command> {
+        while let Some(mcst_id) = self.next_readings.pop_due(now) {
+            if self.monitors.contains_key(&mcst_id) {
+                self.read_acked_psns(now, network, groups, mcst_id);
             }
         }
-        let absent = self
-            .health
-            .failure_deadlines
-            .iter()
-            .filter(|(_, at)| **at <= now);
-        for switch in absent.map(|(switch, _)| *switch).collect::<Vec<_>>() {
-            self.health.failure_deadlines.remove(&switch);
-            let name = &self.topology.switch(switch).name;
-            tracing::warn!("switch {name} has failed; rerouting traffic around it");
-            self.health.failed_switches.insert(switch);
-            self.reroute_around_failures(now);
-        }
+        let absent = self.failure_deadlines.iter();
+        let absent = absent.filter(|(_, at)| **at <= now);
+        let absent = absent.map(|(switch, _)| Command::ExcludeSwitch(*switch));
+        absent.collect()
+    }
+
+    /// Records that a switch is taken as failed.
+    pub(super) fn exclude_switch(&mut self, network: &Network, switch: SwitchIndex) {
+        self.failure_deadlines.remove(&switch);
+        let name = network.name(switch);
+        tracing::warn!("switch {name} has failed; rerouting traffic around it");
+        self.failed_switches.insert(switch);
     }
 
     /// Records that a switch has disconnected.
-    pub(super) fn note_disconnected(&mut self, now: u64, switch: SwitchIndex) {
-        if !self.health.failed_switches.contains(&switch) {
-            let deadline = now + self.config.dead_switch_ns;
-            self.health
-                .failure_deadlines
-                .entry(switch)
-                .or_insert(deadline);
+    pub(super) fn note_disconnected(&mut self, now: u64, network: &Network, switch: SwitchIndex) {
+        if !self.failed_switches.contains(&switch) {
+            let deadline = now + network.config.dead_switch_ns;
+            self.failure_deadlines.entry(switch).or_insert(deadline);
         }
     }
 
-    /// Records that a switch is ready again.
-    pub(super) fn note_reconnected(&mut self, now: u64, switch: SwitchIndex) {
-        self.health.failure_deadlines.remove(&switch);
-        if self.health.failed_switches.remove(&switch) {
-            self.reroute_around_failures(now);
-        }
+    /// Records that a switch is ready again. Returns whether it was taken as failed.
+    pub(super) fn note_reconnected(&mut self, switch: SwitchIndex) -> bool {
+        self.failure_deadlines.remove(&switch);
+        self.failed_switches.remove(&switch)
     }
 
-    /// Processes a change of a link's state.
-    pub(super) fn link_changed(&mut self, now: u64, link: LinkIndex, is_up: bool) {
-        let is_changed = match is_up {
-            true => self.health.failed_links.remove(&link),
-            false => self.health.failed_links.insert(link),
-        };
-        if is_changed {
-            self.reroute_around_failures(now);
+    /// Records the state of a link. Returns whether it has changed.
+    pub(super) fn note_link(&mut self, link: LinkIndex, is_up: bool) -> bool {
+        match is_up {
+            true => self.failed_links.remove(&link),
+            false => self.failed_links.insert(link),
         }
     }
 
     /// Reads the newest acknowledged PSN of every path of a group.
-    fn read_acked_psns(&mut self, now: u64, mcst_id: Ipv4Addr) {
-        let Some(registration) = self.groups.get(&mcst_id).filter(|r| r.is_ready()) else {
-            self.health.stop_monitoring(mcst_id);
+    fn read_acked_psns(
+        &mut self,
+        now: u64,
+        network: &mut Network,
+        groups: &Groups,
+        mcst_id: Ipv4Addr,
+    ) {
+        let Some(registration) = groups.get(mcst_id).filter(|r| r.is_ready()) else {
+            self.stop_monitoring(mcst_id);
             return;
         };
         let mut reads = Vec::new();
         for on in &registration.group().parts {
-            if self.switches[on.switch.0].boot.is_ready() {
+            if network.is_ready(on.switch) {
                 reads.extend((0..=u8::MAX).zip(&on.paths).map(|(path, _)| {
                     let read = registers::read(on.group_index, REGISTER_ACK, path);
                     ((on.switch, path), Task::Registers(read))
@@ -225,48 +257,55 @@ impl Controller {
             }
         }
         if reads.is_empty() {
-            let next = now + self.probe_interval(mcst_id);
-            self.health.next_readings.set(mcst_id, next);
+            let next = now + probe_interval(network, groups, mcst_id);
+            self.next_readings.set(mcst_id, next);
         }
         for ((switch, path), task) in reads {
-            let id = self.submit(now, switch, Owner::StallMonitor(mcst_id), task);
-            if let Some(monitor) = self.health.monitors.get_mut(&mcst_id) {
-                monitor.pending.insert(id, (switch, path));
+            let id = network.submit(now, switch, Owner::StallMonitor(mcst_id), task);
+            let monitor = self.monitors.get_mut(&mcst_id);
+            if let Some(Reads::Paths(pending)) = monitor.map(|monitor| &mut monitor.reads) {
+                pending.insert(id, (switch, path));
             }
         }
     }
 
-    pub(super) fn acked_psn_read(
+    /// Processes a register of a monitored group, read from a switch.
+    pub(super) fn register_read(
         &mut self,
         now: u64,
-        mcst_id: Ipv4Addr,
-        task: TaskId,
+        network: &mut Network,
+        groups: &Groups,
+        recoveries: &mut Recoveries,
+        (mcst_id, task): (Ipv4Addr, TaskId),
         result: Result<u64, SwitchError>,
-    ) {
-        let Some(monitor) = self.health.monitors.get_mut(&mcst_id) else {
-            return;
+    ) -> Vec<Command> {
+        let Some(monitor) = self.monitors.get_mut(&mcst_id) else {
+            return Vec::new();
         };
-        if let Some(suspects) = &mut monitor.suspects {
-            let Some(claim) = suspects.pending.remove(&task) else {
-                return;
-            };
-            let psn = result.ok().map(|value| Psn::new(value as u32));
-            match (claim, psn) {
-                (SuspectRead::Claimed(member), Some(psn)) => {
-                    suspects.claimed.insert(member, psn);
+        let pending = match &mut monitor.reads {
+            Reads::Paths(pending) => pending,
+            Reads::Suspects(suspects) => {
+                let Some(claim) = suspects.pending.remove(&task) else {
+                    return Vec::new();
+                };
+                let psn = result.ok().map(|value| Psn::new(value as u32));
+                match (claim, psn) {
+                    (SuspectRead::Claimed(member), Some(psn)) => {
+                        suspects.claimed.insert(member, psn);
+                    }
+                    (SuspectRead::Sent(switch), Some(psn)) => {
+                        suspects.sent.insert(switch, psn);
+                    }
+                    (_, None) => {}
                 }
-                (SuspectRead::Sent(switch), Some(psn)) => {
-                    suspects.sent.insert(switch, psn);
-                }
-                (_, None) => {}
+                return match suspects.pending.is_empty() {
+                    true => self.remove_failed(groups, recoveries, mcst_id),
+                    false => Vec::new(),
+                };
             }
-            if suspects.pending.is_empty() {
-                self.remove_failed(now, mcst_id);
-            }
-            return;
-        }
-        let Some(path) = monitor.pending.remove(&task) else {
-            return;
+        };
+        let Some(path) = pending.remove(&task) else {
+            return Vec::new();
         };
         match result {
             Ok(value) => {
@@ -280,27 +319,35 @@ impl Controller {
                 monitor.acked.remove(&path);
             }
         }
-        if monitor.pending.is_empty() {
-            let next = now + self.probe_interval(mcst_id);
-            self.health.next_readings.set(mcst_id, next);
-            self.classify_paths(now, mcst_id);
+        if !pending.is_empty() {
+            return Vec::new();
         }
+        let next = now + probe_interval(network, groups, mcst_id);
+        self.next_readings.set(mcst_id, next);
+        self.classify_paths(now, network, groups, recoveries, mcst_id)
     }
 
-    fn classify_paths(&mut self, now: u64, mcst_id: Ipv4Addr) {
+    fn classify_paths(
+        &mut self,
+        now: u64,
+        network: &mut Network,
+        groups: &Groups,
+        recoveries: &mut Recoveries,
+        mcst_id: Ipv4Addr,
+    ) -> Vec<Command> {
         let (Some(monitor), Some(registration)) = (
-            self.health.monitors.get_mut(&mcst_id),
-            self.groups.get(&mcst_id).filter(|r| r.is_ready()),
+            self.monitors.get_mut(&mcst_id),
+            groups.get(mcst_id).filter(|r| r.is_ready()),
         ) else {
-            self.health.stop_monitoring(mcst_id);
-            return;
+            self.stop_monitoring(mcst_id);
+            return Vec::new();
         };
         let psns = || monitor.acked.values().map(|(psn, _)| *psn);
         let newest = psns().reduce(|a, b| if a.precedes(b) { b } else { a });
         let least = psns().reduce(|a, b| if b.precedes(a) { b } else { a });
         let (Some(least), Some(newest)) = (least, newest) else {
             // Nothing could be read; the next reading is scheduled.
-            return;
+            return Vec::new();
         };
         if least == newest
             || monitor
@@ -308,32 +355,39 @@ impl Controller {
                 .is_some_and(|before| before.precedes(least))
         {
             // All paths have what was sent, or the group makes progress.
-            self.recoveries.note_progress(mcst_id);
-            self.health.stop_monitoring(mcst_id);
-            return;
+            recoveries.note_progress(mcst_id);
+            self.stop_monitoring(mcst_id);
+            return Vec::new();
         }
         monitor.initial_minimum.get_or_insert(least);
         if !registration.is_at_rest() {
             // A change is in progress; its result is awaited.
-            return;
+            return Vec::new();
         }
-        let (dead, links) = self.find_failures(now, mcst_id, least, newest);
+        let (dead, links) = self.find_failures(now, network, groups, mcst_id, (least, newest));
         if !links.is_empty() {
             // A blocked group does not prove a link failure: its source may have sent nothing since a frame was lost.
-            self.health.stop_monitoring(mcst_id);
-            for link in links {
-                self.test_link(now, link);
-            }
-            self.watch(now, mcst_id);
-        } else if !dead.is_empty() {
-            self.read_claims_of(now, mcst_id, dead);
+            self.stop_monitoring(mcst_id);
+            let tests = links.into_iter().map(Command::TestLink);
+            return tests.chain([Command::Watch(mcst_id)]).collect();
         }
+        if !dead.is_empty() {
+            self.read_claims_of(now, network, groups, mcst_id, dead);
+        }
+        Vec::new()
     }
 
     /// Reads, for members that may have failed, whether they have acknowledged more than their switches have recorded as
     /// sent.
-    fn read_claims_of(&mut self, now: u64, mcst_id: Ipv4Addr, members: Vec<Ipv4Addr>) {
-        let Some(registration) = self.groups.get(&mcst_id) else {
+    fn read_claims_of(
+        &mut self,
+        now: u64,
+        network: &mut Network,
+        groups: &Groups,
+        mcst_id: Ipv4Addr,
+        members: Vec<Ipv4Addr>,
+    ) {
+        let Some(registration) = groups.get(mcst_id) else {
             return;
         };
         let mut reads = Vec::new();
@@ -354,8 +408,8 @@ impl Controller {
                 reads.push((on.switch, read, SuspectRead::Sent(on.switch)));
             }
         }
-        if let Some(monitor) = self.health.monitors.get_mut(&mcst_id) {
-            monitor.suspects = Some(Suspects {
+        if let Some(monitor) = self.monitors.get_mut(&mcst_id) {
+            monitor.reads = Reads::Suspects(Suspects {
                 members,
                 paths: at,
                 pending: BTreeMap::new(),
@@ -363,32 +417,37 @@ impl Controller {
                 sent: BTreeMap::new(),
             });
         }
-        self.health.next_readings.clear(mcst_id);
+        self.next_readings.clear(mcst_id);
         for (switch, read, claim) in reads {
-            let id = self.submit(
+            let id = network.submit(
                 now,
                 switch,
                 Owner::StallMonitor(mcst_id),
                 Task::Registers(read),
             );
-            let suspects = self.health.monitors.get_mut(&mcst_id);
-            if let Some(suspects) = suspects.and_then(|monitor| monitor.suspects.as_mut()) {
+            let monitor = self.monitors.get_mut(&mcst_id);
+            if let Some(Reads::Suspects(suspects)) = monitor.map(|monitor| &mut monitor.reads) {
                 suspects.pending.insert(id, claim);
             }
         }
     }
 
     /// Removes failed members; if one is alive, repairs the registers of its switch instead.
-    fn remove_failed(&mut self, now: u64, mcst_id: Ipv4Addr) {
-        let monitor = self.health.monitors.get(&mcst_id);
-        let least = monitor.and_then(|monitor| monitor.initial_minimum);
-        let Some(suspects) = self
-            .health
-            .monitors
-            .get_mut(&mcst_id)
-            .and_then(|p| p.suspects.take())
+    fn remove_failed(
+        &mut self,
+        groups: &Groups,
+        recoveries: &mut Recoveries,
+        mcst_id: Ipv4Addr,
+    ) -> Vec<Command> {
+        let monitor = self.monitors.remove(&mcst_id);
+        self.stop_monitoring(mcst_id);
+        let Some(StallMonitor {
+            reads: Reads::Suspects(suspects),
+            initial_minimum: least,
+            ..
+        }) = monitor
         else {
-            return;
+            return Vec::new();
         };
         let is_ahead = |member: &Ipv4Addr| {
             let (switch, _) = suspects.paths.get(member)?;
@@ -396,41 +455,20 @@ impl Controller {
             sent.precedes(*claimed).then_some(*switch)
         };
         let wrong: BTreeSet<SwitchIndex> = suspects.members.iter().filter_map(is_ahead).collect();
-        self.health.stop_monitoring(mcst_id);
         let wrong: Vec<SwitchIndex> = wrong
             .into_iter()
-            .filter(|switch| self.recoveries.may_repair((mcst_id, *switch)))
+            .filter(|switch| recoveries.may_repair((mcst_id, *switch)))
             .collect();
         if wrong.is_empty() {
-            return self.remove_members(now, mcst_id, suspects.members);
+            return vec![Command::RemoveMembers(mcst_id, suspects.members)];
         }
-        let msn = self
-            .groups
-            .get(&mcst_id)
-            .map_or(0, |r| r.group().position.msn);
-        for switch in wrong {
-            let psn = least.unwrap_or(Psn::new(0)).prev();
-            self.recover(now, (mcst_id, switch), Position { psn, msn });
-        }
-        self.watch(now, mcst_id);
-    }
-
-    /// Time in nanoseconds after which a member of a group is taken as failed. It is long enough for several round trips
-    /// with full queues, and it ends before the queue pairs of the other members give up.
-    fn failure_timeout(&self, group: &Group) -> u64 {
-        let longest = group.tree.longest_ns(&self.topology);
-        let needed = longest.saturating_mul(PASSES);
-        group
-            .retry_timeout
-            .dead_after_ns(self.config.dead_member_ns.max(needed))
-    }
-
-    /// Interval in nanoseconds at which the controller reads the registers of a group's switches (the newest acknowledged
-    /// PSN of each path), while the group makes no progress.
-    fn probe_interval(&self, mcst_id: Ipv4Addr) -> u64 {
-        let group = self.groups.get(&mcst_id).map(|r| r.group());
-        let failure_timeout = group.map_or(u64::MAX, |group| self.failure_timeout(group));
-        self.config.probe_interval_ns.min(failure_timeout / 8)
+        let position = Position {
+            psn: least.unwrap_or(Psn::new(0)).prev(),
+            msn: groups.group(mcst_id).map_or(0, |group| group.position.msn),
+        };
+        let parts = wrong.into_iter().map(|switch| (mcst_id, switch));
+        let repairs = parts.map(|part| Command::Recover(part, position));
+        repairs.chain([Command::Watch(mcst_id)]).collect()
     }
 
     /// Members and links that have blocked a group at the PSN `least` for too long, although data has arrived up to
@@ -438,18 +476,18 @@ impl Controller {
     fn find_failures(
         &self,
         now: u64,
+        network: &Network,
+        groups: &Groups,
         mcst_id: Ipv4Addr,
-        least: Psn,
-        newest: Psn,
+        (least, newest): (Psn, Psn),
     ) -> (Vec<Ipv4Addr>, Vec<LinkIndex>) {
         let (mut dead, mut links) = (Vec::new(), Vec::new());
-        let (Some(monitor), Some(registration)) = (
-            self.health.monitors.get(&mcst_id),
-            self.groups.get(&mcst_id),
-        ) else {
+        let (Some(monitor), Some(registration)) =
+            (self.monitors.get(&mcst_id), groups.get(mcst_id))
+        else {
             return (dead, links);
         };
-        let failure_timeout = self.failure_timeout(registration.group());
+        let failure_timeout = failure_timeout(network, registration.group());
         let is_old = |since: u64| now - since >= failure_timeout;
         for on in &registration.group().parts {
             let has_all = monitor
@@ -465,7 +503,7 @@ impl Controller {
                     dead.push(member.spec.ip);
                     continue;
                 }
-                let Some(neighbour) = self.topology.neighbour_at(on.switch, path.port) else {
+                let Some(neighbour) = network.topology.neighbour_at(on.switch, path.port) else {
                     continue;
                 };
                 let Node::Switch(next) = neighbour.peer.node else {
@@ -485,68 +523,69 @@ impl Controller {
         (dead, links)
     }
 
-    /// Computes paths without failed links and switches. Changes the routes accordingly, and the trees of groups that use
-    /// a failed link or switch.
-    fn reroute_around_failures(&mut self, now: u64) {
-        let paths = Paths::without(
-            &self.topology,
-            &self.health.failed_links,
-            &self.health.failed_switches,
-        );
-        let underlay = Underlay::new(&self.topology, paths, self.config.group_range);
-        let old = std::mem::replace(&mut self.underlay, underlay);
-        let ready: Vec<SwitchIndex> = self
-            .topology
-            .switch_indexes()
-            .filter(|switch| self.switches[switch.0].boot.is_ready())
-            .collect();
-        for switch in ready {
-            let updates = self.route_changes(switch, &old);
+    /// Computes paths without failed links and switches, and changes the routes accordingly.
+    pub(super) fn change_routes(&self, now: u64, network: &mut Network) {
+        let paths = Paths::without(&network.topology, &self.failed_links, &self.failed_switches);
+        let underlay = Underlay::new(&network.topology, paths, network.config.group_range);
+        let old = std::mem::replace(&mut network.underlay, underlay);
+        for switch in network.ready_switches() {
+            let updates = route_changes(network, switch, &old);
             if !updates.is_empty() {
-                self.submit(now, switch, Owner::Detached, Task::Write(updates));
+                network.submit(now, switch, Owner::Detached, Task::Write(updates));
             }
-        }
-        self.reroute_datagrams(now);
-        let groups = self.groups.keys().copied();
-        let broken: Vec<Ipv4Addr> = groups.filter(|group| self.is_broken(*group)).collect();
-        for mcst_id in broken {
-            self.reroute(now, mcst_id);
         }
     }
 
-    /// Whether a link is taken as failed.
-    pub(super) fn is_failed(&self, link: LinkIndex) -> bool {
-        self.health.failed_links.contains(&link)
+    /// Links that are taken as failed.
+    pub(super) fn failed_links(&self) -> &BTreeSet<LinkIndex> {
+        &self.failed_links
     }
 
     /// Whether a group's tree uses a failed link or switch.
-    pub(super) fn is_broken(&self, mcst_id: Ipv4Addr) -> bool {
-        let group = self.groups.get(&mcst_id).map(|r| r.group());
-        group.is_some_and(|group| {
-            group.tree.ports().any(|(switch, port)| {
-                let neighbour = self.topology.neighbour_at(switch, port);
-                let link = neighbour.is_some_and(|n| self.health.failed_links.contains(&n.link));
-                link || self.health.failed_switches.contains(&switch)
-            })
+    pub(super) fn is_broken(&self, topology: &Topology, group: &Group) -> bool {
+        group.tree.ports().any(|(switch, port)| {
+            let neighbour = topology.neighbour_at(switch, port);
+            let link = neighbour.is_some_and(|n| self.failed_links.contains(&n.link));
+            link || self.failed_switches.contains(&switch)
         })
     }
+}
 
-    fn route_changes(&self, switch: SwitchIndex, old: &Underlay) -> Vec<Update> {
-        let entries = |underlay: &Underlay| {
-            let both = underlay.entries(&self.program, &self.topology, &self.config, switch);
-            both.first
-                .into_iter()
-                .chain(both.second)
-                .collect::<Vec<_>>()
-        };
-        let (before, after) = (entries(old), entries(&self.underlay));
-        let held = Snapshot::of_updates(&before);
-        let mut updates = held.missing(after.clone());
-        updates.extend(held.surplus_deletions(
-            &Snapshot::of_updates(&after),
-            self.program.routes.id(),
-            |_| false,
-        ));
-        updates
-    }
+/// Time in nanoseconds after which a member of a group is taken as failed. It is long enough for several round trips with
+/// full queues, and it ends before the queue pairs of the other members give up.
+fn failure_timeout(network: &Network, group: &Group) -> u64 {
+    let longest = group.tree.longest_ns(&network.topology);
+    let needed = longest.saturating_mul(PASSES);
+    group
+        .retry_timeout
+        .dead_after_ns(network.config.dead_member_ns.max(needed))
+}
+
+/// Interval in nanoseconds at which the controller reads the registers of a group's switches (the newest acknowledged PSN of
+/// each path), while the group makes no progress.
+fn probe_interval(network: &Network, groups: &Groups, mcst_id: Ipv4Addr) -> u64 {
+    let group = groups.group(mcst_id);
+    let failure_timeout = group.map_or(u64::MAX, |group| failure_timeout(network, group));
+    network.config.probe_interval_ns.min(failure_timeout / 8)
+}
+
+/// Updates that change the entries of a switch from those of `old` to those of the current underlay.
+fn route_changes(network: &Network, switch: SwitchIndex, old: &Underlay) -> Vec<Update> {
+    let entries = |underlay: &Underlay| {
+        let program = &network.program;
+        let both = underlay.entries(program, &network.topology, &network.config, switch);
+        both.first
+            .into_iter()
+            .chain(both.second)
+            .collect::<Vec<_>>()
+    };
+    let (before, after) = (entries(old), entries(&network.underlay));
+    let held = Snapshot::of_updates(&before);
+    let mut updates = held.missing(after.clone());
+    updates.extend(held.surplus_deletions(
+        &Snapshot::of_updates(&after),
+        network.program.routes.id(),
+        |_| false,
+    ));
+    updates
 }

@@ -6,12 +6,12 @@ use alfirk_p4runtime::p4::v1::{
     stream_message_request, stream_message_response, update, StreamMessageRequest, WriteRequest,
 };
 
-use super::{ApiReply, Controller, Effect, Event, Request};
-use crate::topology::SwitchIndex;
+use super::event::{ApiReply, Effect, Event, Request};
+use super::network::Network;
 
-impl Controller {
+impl Network {
     /// Describes an effect in one line; `None` for reads and replies.
-    pub fn describe_effect(&self, effect: &Effect) -> Option<String> {
+    pub(super) fn describe_effect(&self, effect: &Effect) -> Option<String> {
         match effect {
             Effect::Request { switch, body, .. } => {
                 let what = match body {
@@ -30,7 +30,7 @@ impl Controller {
     }
 
     /// Describes an event in one line; `None` for events of normal operation.
-    pub fn describe_event(&self, event: &Event) -> Option<String> {
+    pub(super) fn describe_event(&self, event: &Event) -> Option<String> {
         match event {
             Event::SwitchUp { switch } => Some(format!("{}: connected", self.name(*switch))),
             Event::SwitchDown { switch, why } => {
@@ -56,10 +56,6 @@ impl Controller {
             }
             Event::Reply { .. } | Event::Api(_) | Event::Timeout => None,
         }
-    }
-
-    fn name(&self, switch: SwitchIndex) -> &str {
-        &self.topology.switch(switch).name
     }
 
     /// Describes a Write request: the kinds of updated entities, with the number of updates of each.

@@ -14,13 +14,17 @@ use std::net::Ipv4Addr;
 
 use alfirk_roce::wire::mrp::Kind;
 
+use super::command::Command;
 use super::error::{GroupError, SwitchError};
-use super::event::Tag;
+use super::event::{ApiReply, Tag};
+use super::groups::Groups;
+use super::mrp::transmit;
+use super::network::Network;
 use super::registers;
 use super::removal::Reason;
 use super::session::Task;
+use super::switches::Owner;
 use super::timers::Timers;
-use super::{ApiReply, Controller, Owner};
 use crate::constants::REGISTER_AGG;
 
 /// Number of checks within the time of one lease.
@@ -61,49 +65,75 @@ impl Leases {
         self.leases.remove(&mcst_id);
         self.checks.clear(mcst_id);
     }
-}
 
-impl Controller {
     /// Renews the lease of a group.
-    pub(super) fn renew_lease(&mut self, now: u64, mcst_id: Ipv4Addr) {
-        let lease_ns = self.config.lease_ns;
-        if lease_ns == 0 || !self.groups.get(&mcst_id).is_some_and(|r| r.is_ready()) {
+    pub(super) fn renew(
+        &mut self,
+        now: u64,
+        network: &Network,
+        groups: &Groups,
+        mcst_id: Ipv4Addr,
+    ) {
+        let lease_ns = network.config.lease_ns;
+        if lease_ns == 0 || !groups.is_ready(mcst_id) {
             return;
         }
-        let known = self.leases.leases.get(&mcst_id);
+        let known = self.leases.get(&mcst_id);
         let lease = Lease {
             alive_at: Some(now),
             last_acked: known.and_then(|lease| lease.last_acked),
         };
-        self.leases.leases.insert(mcst_id, lease);
-        self.leases
-            .checks
-            .set(mcst_id, now + check_interval(lease_ns));
+        self.leases.insert(mcst_id, lease);
+        self.checks.set(mcst_id, now + check_interval(lease_ns));
     }
 
     /// Processes a client's request to renew the lease.
-    pub(super) fn refresh(&mut self, now: u64, tag: Tag, mcst_id: Ipv4Addr) {
-        if !self.groups.get(&mcst_id).is_some_and(|r| r.is_ready()) {
+    pub(super) fn refresh(
+        &mut self,
+        now: u64,
+        network: &mut Network,
+        groups: &Groups,
+        tag: Tag,
+        mcst_id: Ipv4Addr,
+    ) {
+        if !groups.is_ready(mcst_id) {
             let error = GroupError::NoSuchGroup(mcst_id);
-            return self.queue_reply(ApiReply::Failed { tag, error });
+            return network.reply(ApiReply::Failed { tag, error });
         }
-        self.renew_lease(now, mcst_id);
-        self.queue_reply(ApiReply::Refreshed { tag, mcst_id });
+        self.renew(now, network, groups, mcst_id);
+        network.reply(ApiReply::Refreshed { tag, mcst_id });
     }
 
-    pub(super) fn lease_timeout(&mut self, now: u64) {
-        while let Some(mcst_id) = self.leases.checks.pop_due(now) {
-            self.check_lease(now, mcst_id);
-        }
+    /// Checks the lease of the next group whose check is due. Returns the commands that follow from it; `None` if no check is
+    /// due.
+    pub(super) fn timeout(
+        &mut self,
+        now: u64,
+        network: &mut Network,
+        groups: &Groups,
+    ) -> Option<Vec<Command>> {
+        let mcst_id = self.checks.pop_due(now)?;
+        Some(
+            self.check(now, network, groups, mcst_id)
+                .into_iter()
+                .collect(),
+        )
     }
 
-    fn check_lease(&mut self, now: u64, mcst_id: Ipv4Addr) {
-        let lease_ns = self.config.lease_ns;
+    fn check(
+        &mut self,
+        now: u64,
+        network: &mut Network,
+        groups: &Groups,
+        mcst_id: Ipv4Addr,
+    ) -> Option<Command> {
+        let lease_ns = network.config.lease_ns;
         let (Some(lease), Some(registration)) = (
-            self.leases.leases.get(&mcst_id).copied(),
-            self.groups.get(&mcst_id).filter(|r| r.is_ready()),
+            self.leases.get(&mcst_id).copied(),
+            groups.get(mcst_id).filter(|r| r.is_ready()),
         ) else {
-            return self.leases.discard(mcst_id);
+            self.discard(mcst_id);
+            return None;
         };
         let alive_at = lease.alive_at.unwrap_or(now);
         let mut lease = Lease {
@@ -113,11 +143,11 @@ impl Controller {
         let group = registration.group();
         let leader = group.members.first().map(|member| member.spec.ip);
         let mut ready = group.parts.iter();
-        let on = ready.find(|on| self.switches[on.switch.0].boot.is_ready());
+        let on = ready.find(|on| network.is_ready(on.switch));
         let is_over = now - alive_at >= lease_ns;
         if is_over && registration.is_at_rest() && on.is_some() {
-            self.leases.discard(mcst_id);
-            return self.remove(now, mcst_id, Reason::Expired);
+            self.discard(mcst_id);
+            return Some(Command::Remove(mcst_id, Reason::Expired));
         }
         let read = on.map(|on| {
             let read = registers::read(on.group_index, REGISTER_AGG, 0);
@@ -126,35 +156,36 @@ impl Controller {
         if read.is_none() {
             lease.alive_at = Some(excluding_last_interval(alive_at, now, lease_ns));
         }
-        self.leases.leases.insert(mcst_id, lease);
-        self.leases
-            .checks
-            .set(mcst_id, now + check_interval(lease_ns));
+        self.leases.insert(mcst_id, lease);
+        self.checks.set(mcst_id, now + check_interval(lease_ns));
         if let Some((switch, task)) = read {
-            self.submit(now, switch, Owner::Lease(mcst_id), task);
+            network.submit(now, switch, Owner::Lease(mcst_id), task);
         }
         if let Some(leader) = leader {
-            self.mrp_reply(mcst_id, leader, Kind::Alive, 0);
+            transmit::reply(network, groups, mcst_id, leader, Kind::Alive, 0);
         }
+        None
     }
 
     /// Processes the position of a group, read from a switch: renews the lease if the position has changed since the last
     /// check.
-    pub(super) fn lease_read(
+    pub(super) fn position_read(
         &mut self,
         now: u64,
+        network: &Network,
+        groups: &Groups,
         mcst_id: Ipv4Addr,
         result: &Result<u64, SwitchError>,
     ) {
-        let lease_ns = self.config.lease_ns;
-        let Some(lease) = self.leases.leases.get_mut(&mcst_id) else {
+        let lease_ns = network.config.lease_ns;
+        let Some(lease) = self.leases.get_mut(&mcst_id) else {
             return;
         };
         match result {
             Ok(last_acked) => {
                 let before = lease.last_acked.replace(*last_acked);
                 if before.is_some_and(|before| before != *last_acked) {
-                    self.renew_lease(now, mcst_id);
+                    self.renew(now, network, groups, mcst_id);
                 }
             }
             Err(_) => {

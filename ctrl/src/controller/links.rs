@@ -17,11 +17,13 @@ use std::net::Ipv4Addr;
 use alfirk_roce::wire::mrp::{Kind, Repr};
 use alfirk_roce::wire::Psn;
 
+use super::command::Command;
+use super::config::ControllerConfig;
 use super::error::SwitchError;
 use super::mrp::frame::{self, Received};
+use super::network::Network;
 use super::session::TaskId;
 use super::timers::Timers;
-use super::Controller;
 use crate::constants::VIRTUAL_MAC;
 use crate::topology::{LinkIndex, Node, SwitchIndex};
 
@@ -63,50 +65,56 @@ impl Markers {
     pub(super) fn open(&self) -> usize {
         self.waiting.len()
     }
-}
 
-impl Controller {
     /// Tests whether a link carries frames in both directions; otherwise it is taken as failed.
-    pub(super) fn test_link(&mut self, now: u64, link: LinkIndex) {
-        if self.markers.untested_directions.contains_key(&link) {
+    pub(super) fn test_link(&mut self, now: u64, network: &mut Network, link: LinkIndex) {
+        if self.untested_directions.contains_key(&link) {
             return;
         }
         let mut directions = 0;
-        for end in self.topology.link(link).ends {
+        for end in network.topology.link(link).ends {
             if let Node::Switch(switch) = end.node {
-                directions += u8::from(self.await_marker(now, (switch, end.port), None));
+                directions += u8::from(self.await_marker(now, network, (switch, end.port), None));
             }
         }
         // Without one of its switches the link cannot be tested.
         if directions > 0 {
-            self.markers.untested_directions.insert(link, directions);
+            self.untested_directions.insert(link, directions);
         }
     }
 
     /// Flushes the link at the port `from`: `task` completes once all frames sent from the port have arrived at the
-    /// neighbour.
-    pub(super) fn flush(&mut self, now: u64, from: SwitchPort, task: TaskId) {
-        if !self.await_marker(now, from, Some(task)) {
-            // No switch receives these frames.
-            self.task_done(now, task, Ok(0));
-        }
+    /// neighbour. Returns false if no switch receives these frames, so that there is nothing to wait for.
+    pub(super) fn flush(
+        &mut self,
+        now: u64,
+        network: &mut Network,
+        from: SwitchPort,
+        task: TaskId,
+    ) -> bool {
+        self.await_marker(now, network, from, Some(task))
     }
 
     /// Sends a marker from a port; returns false if the port does not lead to a connected switch.
-    fn await_marker(&mut self, now: u64, from: SwitchPort, task: Option<TaskId>) -> bool {
-        let Some(behind) = self.topology.neighbour_at(from.0, from.1) else {
+    fn await_marker(
+        &mut self,
+        now: u64,
+        network: &mut Network,
+        from: SwitchPort,
+        task: Option<TaskId>,
+    ) -> bool {
+        let Some(behind) = network.topology.neighbour_at(from.0, from.1) else {
             return false;
         };
         let Node::Switch(next) = behind.peer.node else {
             return false;
         };
-        let is_there = |switch: SwitchIndex| self.switches[switch.0].boot.is_ready();
-        if !is_there(from.0) || !is_there(next) {
+        if !network.is_ready(from.0) || !network.is_ready(next) {
             return false;
         }
         let (at, link) = ((next, behind.peer.port), behind.link);
-        let number = Psn::new(self.markers.next);
-        let waiting = self.markers.waiting.entry(at).or_insert(PendingMarker {
+        let number = Psn::new(self.next);
+        let waiting = self.waiting.entry(at).or_insert(PendingMarker {
             from,
             link,
             attempts: 0,
@@ -116,49 +124,38 @@ impl Controller {
         if let Some(task) = task {
             waiting.flushes.insert(task, number);
         }
-        self.send_marker(now, at);
+        self.send_marker(now, network, at);
         true
     }
 
-    fn send_marker(&mut self, now: u64, at: SwitchPort) {
-        let Some(waiting) = self.markers.waiting.get_mut(&at) else {
+    fn send_marker(&mut self, now: u64, network: &mut Network, at: SwitchPort) {
+        let Some(waiting) = self.waiting.get_mut(&at) else {
             return;
         };
         waiting.attempts += 1;
         let (switch, port) = waiting.from;
-        let link = self.topology.link(waiting.link).attributes;
+        let link = network.topology.link(waiting.link).attributes;
         let packet = Repr {
             kind: Kind::Alive,
             seq: 0,
             total: 1,
-            initial_psn: Psn::new(self.markers.next),
+            initial_psn: Psn::new(self.next),
             flags: 0,
             nodes: Vec::new(),
         };
-        self.markers.next = self.markers.next.wrapping_add(1);
-        let to = self.marker_address();
+        self.next = self.next.wrapping_add(1);
+        let to = marker_address(&network.config);
         let frame = frame::build(VIRTUAL_MAC, to, to, &packet);
-        self.send_frame(switch, port, frame);
-        let test_ns = self.config.link_test_ns.max(2 * link.longest_ns());
+        network.send_frame(switch, port, frame);
+        let test_ns = network.config.link_test_ns.max(2 * link.longest_ns());
         let next = now + test_ns / u64::from(MAX_ATTEMPTS);
-        self.markers.timers.set(at, next);
+        self.timers.set(at, next);
     }
 
-    /// Destination address of markers.
-    fn marker_address(&self) -> Ipv4Addr {
-        self.config.group_range.network()
-    }
-
-    /// Whether a packet received over a link between switches is a marker.
-    pub(super) fn is_marker(&self, received: &Received) -> bool {
-        let to = self.marker_address();
-        (received.source, received.destination) == (to, to) && received.packet.kind == Kind::Alive
-    }
-
-    /// Processes a received marker.
-    pub(super) fn marker_received(&mut self, now: u64, at: SwitchPort, number: Psn) {
-        let Some(waiting) = self.markers.waiting.get_mut(&at) else {
-            return;
+    /// Processes a received marker: ends the flushes that wait for it.
+    pub(super) fn received(&mut self, at: SwitchPort, number: Psn) -> Vec<Command> {
+        let Some(waiting) = self.waiting.get_mut(&at) else {
+            return Vec::new();
         };
         let is_done = |since: &Psn| !number.precedes(*since);
         let done: Vec<TaskId> = (waiting.flushes.iter())
@@ -170,63 +167,80 @@ impl Controller {
         }
         let link = waiting.link;
         if waiting.flushes.is_empty() {
-            self.markers.waiting.remove(&at);
-            self.markers.timers.clear(at);
+            self.waiting.remove(&at);
+            self.timers.clear(at);
         }
-        if let Some(left) = self.markers.untested_directions.get_mut(&link) {
+        if let Some(left) = self.untested_directions.get_mut(&link) {
             *left -= 1;
             if *left == 0 {
-                self.markers.untested_directions.remove(&link);
+                self.untested_directions.remove(&link);
             }
         }
-        for task in done {
-            self.task_done(now, task, Ok(0));
-        }
+        done.into_iter()
+            .map(|task| Command::EndTask(task, Ok(0)))
+            .collect()
     }
 
-    pub(super) fn marker_timeout(&mut self, now: u64) {
-        while let Some(at) = self.markers.timers.pop_due(now) {
-            let Some(waiting) = self.markers.waiting.get(&at) else {
+    /// Sends due markers again. Returns the commands that follow from one that did not arrive; `None` if no marker is due.
+    pub(super) fn timeout(&mut self, now: u64, network: &mut Network) -> Option<Vec<Command>> {
+        while let Some(at) = self.timers.pop_due(now) {
+            let Some(waiting) = self.waiting.get(&at) else {
                 continue;
             };
             if waiting.attempts < MAX_ATTEMPTS {
-                self.send_marker(now, at);
+                self.send_marker(now, network, at);
                 continue;
             }
             let (link, (switch, port)) = (waiting.link, waiting.from);
-            let Some(waiting) = self.markers.waiting.remove(&at) else {
+            let Some(waiting) = self.waiting.remove(&at) else {
                 continue;
             };
-            self.markers.untested_directions.remove(&link);
-            self.link_changed(now, link, false);
-            let name = &self.topology.switch(switch).name;
+            self.untested_directions.remove(&link);
             let error = SwitchError::LinkFailed {
-                switch: name.clone(),
+                switch: network.name(switch).to_owned(),
                 port,
             };
-            for task in waiting.flushes.into_keys() {
-                self.task_done(now, task, Err(error.clone()));
-            }
+            let flushes = waiting.flushes.into_keys();
+            let ends = flushes.map(|task| Command::EndTask(task, Err(error.clone())));
+            return Some(
+                [Command::LinkFailed(link)]
+                    .into_iter()
+                    .chain(ends)
+                    .collect(),
+            );
         }
+        None
     }
 
-    /// Drops the markers from and to a switch that has disconnected.
-    pub(super) fn discard_markers(&mut self, now: u64, switch: SwitchIndex) {
+    /// Drops the markers from and to a switch that has disconnected, and ends the flushes that wait for them.
+    pub(super) fn discard_switch(&mut self, switch: SwitchIndex) -> Vec<Command> {
         let is_of = |(at, waiting): (&SwitchPort, &PendingMarker)| {
             at.0 == switch || waiting.from.0 == switch
         };
-        let gone: Vec<SwitchPort> = (self.markers.waiting.iter())
+        let gone: Vec<SwitchPort> = (self.waiting.iter())
             .filter(|(at, waiting)| is_of((at, waiting)))
             .map(|(at, _)| *at)
             .collect();
+        let mut commands = Vec::new();
         for at in gone {
-            self.markers.timers.clear(at);
-            if let Some(waiting) = self.markers.waiting.remove(&at) {
-                self.markers.untested_directions.remove(&waiting.link);
-                for task in waiting.flushes.into_keys() {
-                    self.task_done(now, task, Ok(0));
-                }
+            self.timers.clear(at);
+            if let Some(waiting) = self.waiting.remove(&at) {
+                self.untested_directions.remove(&waiting.link);
+                let flushes = waiting.flushes.into_keys();
+                commands.extend(flushes.map(|task| Command::EndTask(task, Ok(0))));
             }
         }
+        commands
     }
+}
+
+/// Destination address of markers.
+fn marker_address(config: &ControllerConfig) -> Ipv4Addr {
+    config.group_range.network()
+}
+
+/// Whether a packet received over a link between switches is a marker.
+pub(super) fn is_marker(config: &ControllerConfig, received: &Received) -> bool {
+    let to = marker_address(config);
+    (received.source, received.destination) == (to, to) && received.packet.kind == Kind::Alive
 }

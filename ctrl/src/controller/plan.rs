@@ -9,31 +9,42 @@ use super::bridge::{BridgeParameters, Bridges, GroupMember};
 use super::error::GroupError;
 use super::event::{MemberSpec, MemoryRegion, RegisterGroup};
 use super::group::{resource_demand, Group, GroupPart};
+use super::groups::Groups;
+use super::network::Network;
 use super::position::Position;
-use super::Controller;
 use crate::constants::{RECOMPUTE_MASK, RECOMPUTE_NETWORK};
 use crate::strategy::{IcrcMode, Strategies};
-use crate::topology::SwitchIndex;
+use crate::topology::{SwitchIndex, Topology};
 use crate::tree::Tree;
 
-impl Controller {
+impl Groups {
     /// Plans a new group: checks the request, builds the tree, and allocates the address and resources on every switch of
     /// the tree.
-    pub(super) fn plan(&mut self, request: &RegisterGroup) -> Result<Group, GroupError> {
-        let members = self.resolve_members(&request.members)?;
+    pub(super) fn plan(
+        &mut self,
+        network: &mut Network,
+        request: &RegisterGroup,
+    ) -> Result<Group, GroupError> {
+        let members = resolve_members(&network.topology, &request.members)?;
         let hosts: Vec<_> = members.iter().map(|member| member.host).collect();
-        let (root, _) = self.topology.attachment(hosts[0]);
-        let cut_off = members.iter().find(|m| !self.paths().reaches(root, m.host));
+        let (root, _) = network.topology.attachment(hosts[0]);
+        let cut_off = members
+            .iter()
+            .find(|m| !network.paths().reaches(root, m.host));
         if let Some(member) = cut_off {
             return Err(GroupError::Unreachable(member.spec.ip));
         }
-        let tree = Tree::grow(&self.planner, &self.view(), &hosts);
-        self.check_switches(&tree, |_| BTreeMap::new())?;
-        let mcst_id = self.take_address(request.mcst_id, request.strategies)?;
-        let virtual_qpn = match self.virtual_qpns.choose(mcst_id, request.virtual_qpn) {
+        let tree = Tree::grow(&network.planner, &network.view(), &hosts);
+        self.check_switches(network, &tree, |_| BTreeMap::new())?;
+        let mcst_id = self.take_address(network, request.mcst_id, request.strategies)?;
+        let virtual_qpn = match self
+            .resources
+            .virtual_qpns
+            .choose(mcst_id, request.virtual_qpn)
+        {
             Ok(virtual_qpn) => virtual_qpn,
             Err(error) => {
-                self.release_address(mcst_id);
+                self.resources.release_address(mcst_id);
                 return Err(error.into());
             }
         };
@@ -41,17 +52,17 @@ impl Controller {
         let bridges = match Bridges::solve(&parameters, &members) {
             Ok(bridges) => bridges,
             Err(error) => {
-                self.release_address(mcst_id);
+                self.resources.release_address(mcst_id);
                 return Err(error.into());
             }
         };
         let mut parts = Vec::new();
         for (switch, ports) in tree.switches() {
             let ports = || ports.iter().copied();
-            let wanted = resource_demand(&self.topology, switch, ports(), BTreeMap::new());
-            let allocation = self.switches[switch.0].capacity.allocate(&wanted);
+            let wanted = resource_demand(&network.topology, switch, ports(), BTreeMap::new());
+            let allocation = self.resources.capacity_mut(switch).allocate(&wanted);
             let allocation = allocation.expect("capacity was checked before");
-            let on = GroupPart::new(&self.topology, switch, &allocation, ports(), &bridges);
+            let on = GroupPart::new(&network.topology, switch, &allocation, ports(), &bridges);
             parts.push(on);
         }
         let group = Group {
@@ -67,66 +78,25 @@ impl Controller {
             tree,
             parts,
         };
-        self.loads.add(&group.tree);
-        if let Err(error) = group.check_constraints(&self.program) {
-            self.release_plan(&group);
+        network.loads.add(&group.tree);
+        if let Err(error) = group.check_constraints(&network.program) {
+            self.release_plan(network, &group);
             return Err(error);
         }
         Ok(group)
-    }
-
-    /// Looks up the hosts of members, and checks their addresses, queue pairs and memory regions.
-    pub(super) fn resolve_members(
-        &self,
-        specs: &[MemberSpec],
-    ) -> Result<Vec<GroupMember>, GroupError> {
-        if specs.len() < 2 {
-            return Err(GroupError::TooFewMembers(specs.len()));
-        }
-        if specs.len() > self.topology.hosts().len() {
-            return Err(GroupError::LargerThanTopology {
-                members: specs.len(),
-                hosts: self.topology.hosts().len(),
-            });
-        }
-        let mut seen = BTreeSet::new();
-        let resolve = |spec: &MemberSpec| {
-            let ip = spec.ip;
-            let host = self
-                .topology
-                .host_with_ip(ip)
-                .ok_or(GroupError::UnknownHost(ip))?;
-            let entry = self.topology.host(host);
-            if !seen.insert(host) {
-                return Err(GroupError::MemberTwice {
-                    host: entry.name.clone(),
-                    ip,
-                });
-            }
-            if spec.qpn.get() == 0 {
-                return Err(GroupError::QueuePair(ip));
-            }
-            check_region(spec)?;
-            Ok(GroupMember {
-                host,
-                mac: entry.mac,
-                spec: *spec,
-            })
-        };
-        specs.iter().map(resolve).collect()
     }
 
     /// Checks that every switch of the tree is ready and has free entries. `kept`: receiver slots that hosts already have
     /// on a switch, by port.
     pub(super) fn check_switches(
         &self,
+        network: &Network,
         tree: &Tree,
         kept: impl Fn(SwitchIndex) -> BTreeMap<u32, u32>,
     ) -> Result<(), GroupError> {
-        let sizes = self.program.sizes;
+        let sizes = network.program.sizes;
         for (switch, ports) in tree.switches() {
-            let control = &self.switches[switch.0];
-            let name = || self.topology.switch(switch).name.clone();
+            let name = || network.name(switch).to_owned();
             if ports.len() > sizes.paths as usize {
                 return Err(GroupError::TooManyPaths {
                     switch: name(),
@@ -134,16 +104,16 @@ impl Controller {
                     limit: sizes.paths,
                 });
             }
-            if !control.boot.is_ready() {
-                let why = control.session.check_open().err();
+            if !network.is_ready(switch) {
+                let why = network.switches.session(switch).check_open().err();
                 return Err(GroupError::SwitchNotReady {
                     switch: name(),
                     why: why.unwrap_or("its entries are being written").to_owned(),
                 });
             }
             let ports = ports.iter().copied();
-            let wanted = resource_demand(&self.topology, switch, ports, kept(switch));
-            if let Err(no) = control.capacity.check_free(&wanted) {
+            let wanted = resource_demand(&network.topology, switch, ports, kept(switch));
+            if let Err(no) = self.resources.capacity(switch).check_free(&wanted) {
                 return Err(GroupError::SwitchFull {
                     switch: name(),
                     table: no.table,
@@ -158,10 +128,11 @@ impl Controller {
     /// Allocates a group address: the requested one, or any free one that suits the ICRC strategy.
     pub(super) fn take_address(
         &mut self,
+        network: &Network,
         wanted: Option<Ipv4Addr>,
         strategies: Strategies,
     ) -> Result<Ipv4Addr, GroupError> {
-        let range = self.config.group_range;
+        let range = network.config.group_range;
         let recomputes = strategies.icrc == IcrcMode::Recompute;
         match wanted {
             Some(mcst_id) if !range.may_be_group(mcst_id) => Err(GroupError::OutsideRange {
@@ -169,42 +140,84 @@ impl Controller {
                 network: range.network(),
                 prefix_len: range.prefix_len(),
             }),
-            Some(mcst_id) if recomputes && !is_parsed(u32::from(mcst_id)) => {
+            Some(mcst_id) if recomputes && !is_parsed(mcst_id) => {
                 Err(GroupError::NotRecomputed { mcst_id })
             }
-            Some(mcst_id) => match self.addresses.reserve(u32::from(mcst_id)) {
+            Some(mcst_id) => match self.resources.reserve_address(mcst_id) {
                 true => Ok(mcst_id),
                 false => Err(GroupError::Taken(mcst_id)),
             },
             // Groups that need no payload parsing get addresses outside the range of those that do, which saves time.
-            None => match self
-                .addresses
-                .take_if(|number| is_parsed(number) == recomputes)
-                .or_else(|| self.addresses.take_if(|_| !recomputes))
-            {
-                Some(number) => Ok(Ipv4Addr::from(number)),
-                None => Err(GroupError::NoAddress {
-                    network: range.network(),
-                    prefix_len: range.prefix_len(),
-                }),
-            },
+            None => {
+                let suitable = self
+                    .resources
+                    .take_address(|mcst_id| is_parsed(mcst_id) == recomputes);
+                suitable
+                    .or_else(|| self.resources.take_address(|_| !recomputes))
+                    .ok_or(GroupError::NoAddress {
+                        network: range.network(),
+                        prefix_len: range.prefix_len(),
+                    })
+            }
         }
     }
 
     /// Frees the allocations of a plan that was not written to any switch.
-    pub(super) fn release_plan(&mut self, group: &Group) {
-        self.loads.remove(&group.tree);
+    pub(super) fn release_plan(&mut self, network: &mut Network, group: &Group) {
+        network.loads.remove(&group.tree);
         for on in &group.parts {
-            self.switches[on.switch.0].capacity.release(on.group_index);
+            self.resources
+                .capacity_mut(on.switch)
+                .release(on.group_index);
         }
-        self.release_address(group.mcst_id);
+        self.resources.release_address(group.mcst_id);
     }
+}
+
+/// Looks up the hosts of members, and checks their addresses, queue pairs and memory regions.
+pub(super) fn resolve_members(
+    topology: &Topology,
+    specs: &[MemberSpec],
+) -> Result<Vec<GroupMember>, GroupError> {
+    if specs.len() < 2 {
+        return Err(GroupError::TooFewMembers(specs.len()));
+    }
+    if specs.len() > topology.hosts().len() {
+        return Err(GroupError::LargerThanTopology {
+            members: specs.len(),
+            hosts: topology.hosts().len(),
+        });
+    }
+    let mut seen = BTreeSet::new();
+    let resolve = |spec: &MemberSpec| {
+        let ip = spec.ip;
+        let host = topology
+            .host_with_ip(ip)
+            .ok_or(GroupError::UnknownHost(ip))?;
+        let entry = topology.host(host);
+        if !seen.insert(host) {
+            return Err(GroupError::MemberTwice {
+                host: entry.name.clone(),
+                ip,
+            });
+        }
+        if spec.qpn.get() == 0 {
+            return Err(GroupError::QueuePair(ip));
+        }
+        check_region(spec)?;
+        Ok(GroupMember {
+            host,
+            mac: entry.mac,
+            spec: *spec,
+        })
+    };
+    specs.iter().map(resolve).collect()
 }
 
 /// Whether the pipeline can recompute the ICRCs of a group with this address. Its parser selects such groups by an address
 /// range, because parsers have no table of groups.
-fn is_parsed(mcst_id: u32) -> bool {
-    mcst_id & RECOMPUTE_MASK == RECOMPUTE_NETWORK
+fn is_parsed(mcst_id: Ipv4Addr) -> bool {
+    u32::from(mcst_id) & RECOMPUTE_MASK == RECOMPUTE_NETWORK
 }
 
 /// Checks that a region is aligned, because the virtual address of a WRITE is rewritten by XOR.

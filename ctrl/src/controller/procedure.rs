@@ -24,12 +24,39 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use super::adoption::Adoption;
+use super::command::{Command, Ended};
+use super::datagrams::Datagrams;
 use super::error::{GroupError, SwitchError};
+use super::groups::Groups;
+use super::health::Health;
+use super::mrp::Mrp;
+use super::network::Network;
+use super::recovery::Recoveries;
 use super::session::{Task, TaskId};
-use super::{Controller, Owner};
+use super::switches::Owner;
+use super::Controller;
 use crate::topology::SwitchIndex;
 
-/// A procedure: its steps, and how the controller finds a running instance.
+/// State of the controller from which the tasks of steps are built.
+pub(super) struct Parts<'a> {
+    pub(super) network: &'a Network,
+    pub(super) groups: &'a Groups,
+    pub(super) adoption: &'a Adoption,
+    pub(super) mrp: &'a Mrp,
+    pub(super) health: &'a Health,
+    pub(super) recoveries: &'a Recoveries,
+    pub(super) datagrams: &'a Datagrams,
+}
+
+/// Parts of the controller that store the running procedures.
+pub(super) struct Holders<'a> {
+    pub(super) network: &'a mut Network,
+    pub(super) groups: &'a mut Groups,
+    pub(super) mrp: &'a mut Mrp,
+}
+
+/// A procedure: its steps, and where a running instance is stored.
 pub(super) trait Procedure: Sized + 'static {
     /// Key that identifies a running instance of the procedure.
     type Key: Copy;
@@ -44,10 +71,10 @@ pub(super) trait Procedure: Sized + 'static {
     const STEPS: &'static [Step<Self>];
 
     /// Running instance with this key; `None` if there is none.
-    fn find(controller: &Controller, key: Self::Key) -> Option<&Run<Self>>;
+    fn find<'a>(parts: &Parts<'a>, key: Self::Key) -> Option<&'a Run<Self>>;
 
     /// Running instance with this key; `None` if there is none.
-    fn find_mut(controller: &mut Controller, key: Self::Key) -> Option<&mut Run<Self>>;
+    fn find_mut(holders: Holders<'_>, key: Self::Key) -> Option<&mut Run<Self>>;
 
     /// Owner under which the tasks of the instance `key` are submitted. The controller passes the tasks' results to it.
     fn owner(key: Self::Key) -> Owner;
@@ -60,11 +87,13 @@ pub(super) trait Procedure: Sized + 'static {
         result: Result<u64, SwitchError>,
     );
 
-    /// Called when a step has failed or the procedure is cancelled, before the completed steps are undone.
-    fn undo_started(_controller: &mut Controller, _now: u64, _key: Self::Key) {}
+    /// Command that is executed when a step has failed or the procedure is cancelled, before the completed steps are undone.
+    fn undo_started(_key: Self::Key) -> Option<Command> {
+        None
+    }
 
-    /// Called when the procedure is done or undone; see [`Run::is_done`].
-    fn ended(controller: &mut Controller, now: u64, key: Self::Key);
+    /// Identification of the ended procedure for the part that continues when it is done or undone; see [`Run::is_done`].
+    fn ended(key: Self::Key) -> Ended;
 }
 
 /// A task of a step, for one switch. If `reading` is set, its result is recorded, and an error does not fail the step.
@@ -94,9 +123,12 @@ impl<R> SwitchTask<R> {
     }
 }
 
-type TasksOfStep<P> = fn(&P, &Controller) -> Vec<SwitchTask<<P as Procedure>::Reading>>;
-type Completion<P> =
-    fn(&mut Controller, <P as Procedure>::Key) -> Result<(), <P as Procedure>::Failure>;
+type TasksOfStep<P> = fn(&P, &Parts<'_>) -> Vec<SwitchTask<<P as Procedure>::Reading>>;
+type Completion<P> = fn(
+    &mut Network,
+    &mut Groups,
+    <P as Procedure>::Key,
+) -> Result<Option<Command>, <P as Procedure>::Failure>;
 
 /// One step of a procedure.
 pub(super) struct Step<P: Procedure> {
@@ -114,7 +146,7 @@ impl<P: Procedure> Step<P> {
             name,
             tasks,
             undo: |_, _| Vec::new(),
-            complete: |_, _| Ok(()),
+            complete: |_, _, _| Ok(None),
             is_irreversible: false,
         }
     }
@@ -268,20 +300,51 @@ impl Outcome<GroupError> {
 }
 
 impl Controller {
+    pub(super) fn parts(&self) -> Parts<'_> {
+        Parts {
+            network: &self.network,
+            groups: &self.groups,
+            adoption: &self.adoption,
+            mrp: &self.mrp,
+            health: &self.health,
+            recoveries: &self.recoveries,
+            datagrams: &self.datagrams,
+        }
+    }
+
+    fn run_mut<P: Procedure>(&mut self, key: P::Key) -> Option<&mut Run<P>> {
+        let holders = Holders {
+            network: &mut self.network,
+            groups: &mut self.groups,
+            mrp: &mut self.mrp,
+        };
+        P::find_mut(holders, key)
+    }
+
     /// Begins or continues a procedure: executes its steps up to one that waits for tasks.
     pub(super) fn begin<P: Procedure>(&mut self, now: u64, key: P::Key) {
-        while let Some(run) = P::find(self, key) {
+        loop {
+            let parts = self.parts();
+            let Some(run) = P::find(&parts, key) else {
+                return;
+            };
             let switch_tasks = match run.progress {
-                Progress::Step(n) => (P::STEPS[n].tasks)(&run.procedure, self),
-                Progress::Undo(n) => (P::STEPS[n].undo)(&run.procedure, self),
-                Progress::Done | Progress::Undone => return P::ended(self, now, key),
+                Progress::Step(n) => (P::STEPS[n].tasks)(&run.procedure, &parts),
+                Progress::Undo(n) => (P::STEPS[n].undo)(&run.procedure, &parts),
+                Progress::Done | Progress::Undone => {
+                    return self.procedure_ended(now, P::ended(key))
+                }
             };
             let is_waiting = !switch_tasks.is_empty();
-            for switch_task in switch_tasks {
-                let id = self.submit(now, switch_task.switch, P::owner(key), switch_task.task);
-                if let Some(run) = P::find_mut(self, key) {
-                    run.pending
-                        .insert(id, (switch_task.switch, switch_task.reading));
+            for SwitchTask {
+                switch,
+                task,
+                reading,
+            } in switch_tasks
+            {
+                let id = self.network.submit(now, switch, P::owner(key), task);
+                if let Some(run) = self.run_mut::<P>(key) {
+                    run.pending.insert(id, (switch, reading));
                 }
             }
             if is_waiting {
@@ -299,7 +362,7 @@ impl Controller {
         task: TaskId,
         result: Result<u64, SwitchError>,
     ) {
-        let Some(run) = P::find_mut(self, key) else {
+        let Some(run) = self.run_mut::<P>(key) else {
             return;
         };
         // Otherwise the task belongs to an earlier instance with this key.
@@ -319,7 +382,7 @@ impl Controller {
 
     /// Cancels a procedure: its steps are undone once the current step is complete.
     pub(super) fn cancel<P: Procedure>(&mut self, now: u64, key: P::Key) {
-        let Some(run) = P::find_mut(self, key) else {
+        let Some(run) = self.run_mut::<P>(key) else {
             return;
         };
         run.is_cancelled = true;
@@ -330,24 +393,32 @@ impl Controller {
     }
 
     fn complete_step<P: Procedure>(&mut self, now: u64, key: P::Key) {
-        let Some(run) = P::find_mut(self, key) else {
+        let Some(run) = self.run_mut::<P>(key) else {
             return;
         };
-        let mut result = Ok(());
+        let mut result = Ok(None);
         if let (Progress::Step(n), None) = (run.progress, &run.failure) {
-            result = (P::STEPS[n].complete)(self, key);
+            result = (P::STEPS[n].complete)(&mut self.network, &mut self.groups, key);
         }
-        if let Some(run) = P::find_mut(self, key) {
-            if let Err(failure) = result {
-                run.failure = Some(failure);
+        let failure = match result {
+            Ok(command) => {
+                self.execute(now, command);
+                None
             }
-            let before = run.progress;
-            run.enter_next_step();
-            if let (Progress::Step(n), Progress::Undo(_)) = (before, run.progress) {
-                let (step, failure) = (P::STEPS[n].name, &run.failure);
-                tracing::debug!(procedure = P::NAME, step, ?failure, "undoing the procedure");
-                P::undo_started(self, now, key);
-            }
+            Err(failure) => Some(failure),
+        };
+        let Some(run) = self.run_mut::<P>(key) else {
+            return;
+        };
+        if failure.is_some() {
+            run.failure = failure;
+        }
+        let before = run.progress;
+        run.enter_next_step();
+        if let (Progress::Step(n), Progress::Undo(_)) = (before, run.progress) {
+            let (step, failure) = (P::STEPS[n].name, &run.failure);
+            tracing::debug!(procedure = P::NAME, step, ?failure, "undoing the procedure");
+            self.execute(now, P::undo_started(key));
         }
     }
 }

@@ -20,14 +20,16 @@ use std::net::Ipv4Addr;
 
 use alfirk_roce::wire::Psn;
 
+use super::duplicate;
 use super::error::SwitchError;
-use super::group::{Group, GroupPart};
+use super::groups::Groups;
 use super::locate::{Evidence, LocalMember, LocatedPosition, Readings};
+use super::network::Network;
 use super::position::Position;
 use super::registers;
 use super::session::{Task, TaskId};
+use super::switches::Owner;
 use super::timers::Timers;
-use super::{duplicate, Controller, Owner};
 use crate::constants::{REGISTER_AGG, REGISTER_CLAIMED, REGISTER_SENT, REGISTER_SRC_PORT};
 use crate::topology::SwitchIndex;
 
@@ -71,8 +73,10 @@ enum Stage {
     Querying,
     /// Reading registers of switches.
     Reading,
-    /// Writing registers.
-    Writing(RegisterValues),
+    /// Waiting for the register operation INIT_GROUP.
+    Initialising(RegisterValues),
+    /// Writing the registers that INIT_GROUP leaves open ([`registers::after_init`]).
+    Completing(RegisterValues),
     /// Registers are written, but the position may be too old, so the group still has the wide window.
     WideWindow,
 }
@@ -84,9 +88,6 @@ struct RegisterValues {
     source: u32,
     /// Whether the position is the newest that all members have.
     is_exact: bool,
-    /// Whether the register operation INIT_GROUP is complete, and the writes that follow it ([`registers::after_init`]) are
-    /// in progress.
-    is_complete: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -141,19 +142,37 @@ impl Recoveries {
     pub(super) fn note_progress(&mut self, mcst_id: Ipv4Addr) {
         self.repaired.retain(|(of, _)| *of != mcst_id);
     }
-}
 
-impl Controller {
+    /// Whether the registers of a group on a switch are reliable: the switch is ready, and no recovery of the group is
+    /// pending there.
+    pub(super) fn has_position(&self, network: &Network, part: PartKey) -> bool {
+        network.is_ready(part.1) && !self.is_running(part)
+    }
+
     /// Starts the recovery of a group on a switch whose registers started from `base`.
-    pub(super) fn recover(&mut self, now: u64, part: PartKey, base: Position) {
-        self.begin_recovery(now, part, base, 0);
+    pub(super) fn recover(
+        &mut self,
+        now: u64,
+        network: &mut Network,
+        groups: &Groups,
+        part: PartKey,
+        base: Position,
+    ) {
+        self.begin(now, network, groups, part, base, 0);
     }
 
     /// Processes a member's report that the group makes no progress. If the source is uncertain, it may be this member.
-    pub(super) fn member_reports_stall(&mut self, now: u64, mcst_id: Ipv4Addr, member: Ipv4Addr) {
-        self.recoveries.stall_reporters.insert(mcst_id, member);
+    pub(super) fn stall_reported(
+        &mut self,
+        now: u64,
+        network: &mut Network,
+        groups: &Groups,
+        mcst_id: Ipv4Addr,
+        member: Ipv4Addr,
+    ) {
+        self.stall_reporters.insert(mcst_id, member);
         let parts = (mcst_id, SwitchIndex(0))..=(mcst_id, SwitchIndex(usize::MAX));
-        let open = self.recoveries.running.range(parts);
+        let open = self.running.range(parts);
         let uncertain = open.filter(|(_, recovery)| {
             recovery.stage == Stage::WideWindow && recovery.stall_reports < MAX_STALL_REPORTS
         });
@@ -161,11 +180,19 @@ impl Controller {
             .map(|(part, recovery)| (*part, recovery.base, recovery.stall_reports + 1))
             .collect();
         for (part, base, stall_reports) in again {
-            self.begin_recovery(now, part, base, stall_reports);
+            self.begin(now, network, groups, part, base, stall_reports);
         }
     }
 
-    fn begin_recovery(&mut self, now: u64, part: PartKey, base: Position, stall_reports: u32) {
+    fn begin(
+        &mut self,
+        now: u64,
+        network: &mut Network,
+        groups: &Groups,
+        part: PartKey,
+        base: Position,
+        stall_reports: u32,
+    ) {
         let recovery = Recovery {
             base,
             stall_reports,
@@ -175,52 +202,52 @@ impl Controller {
             claims: BTreeMap::new(),
             readings: Readings::default(),
         };
-        self.recoveries.running.insert(part, recovery);
-        self.query_members(now, part);
+        self.running.insert(part, recovery);
+        self.query_members(now, network, groups, part);
     }
 
     /// Whether the recovery of a part can proceed now. Otherwise it is retried later, or dropped.
-    fn is_recoverable(&mut self, now: u64, part: PartKey) -> bool {
+    fn is_recoverable(
+        &mut self,
+        now: u64,
+        network: &Network,
+        groups: &Groups,
+        part: PartKey,
+    ) -> bool {
         let (mcst_id, switch) = part;
-        let registration = self.groups.get(&mcst_id);
+        let registration = groups.get(mcst_id);
         let is_there =
             registration.is_some_and(|r| r.is_ready() && r.group().part_on(switch).is_some());
-        if !is_there || !self.switches[switch.0].boot.is_ready() {
-            self.recoveries.discard(part);
+        if !is_there || !network.is_ready(switch) {
+            self.discard(part);
             return false;
         }
         let is_at_rest = registration.is_some_and(|r| r.is_at_rest());
         if !is_at_rest {
             // A change reads and writes registers itself.
-            if let Some(recovery) = self.recoveries.running.get_mut(&part) {
+            if let Some(recovery) = self.running.get_mut(&part) {
                 if recovery.stage != Stage::WideWindow {
                     recovery.stage = Stage::Querying;
                     recovery.claims.clear();
                 }
             }
-            let next = now + self.config.probe_interval_ns;
-            self.recoveries.timers.set(part, next);
+            let next = now + network.config.probe_interval_ns;
+            self.timers.set(part, next);
         }
         is_at_rest
     }
 
-    /// The group and its part on a switch; `None` if there is no such part.
-    fn part_at(&self, (mcst_id, switch): PartKey) -> Option<(&Group, &GroupPart)> {
-        let group = self.groups.get(&mcst_id)?.group();
-        Some((group, group.part_on(switch)?))
-    }
-
     /// Sends a duplicate request to each member at the switch that has not replied.
-    fn query_members(&mut self, now: u64, part: PartKey) {
+    fn query_members(&mut self, now: u64, network: &mut Network, groups: &Groups, part: PartKey) {
         let (mcst_id, switch) = part;
-        let Some(recovery) = self.recoveries.running.get(&part) else {
+        let Some(recovery) = self.running.get(&part) else {
             return;
         };
         let (base, answered) = (recovery.base.psn, recovery.claims.clone());
-        if !self.is_recoverable(now, part) {
+        if !self.is_recoverable(now, network, groups, part) {
             return;
         }
-        let Some((group, on)) = self.part_at(part) else {
+        let Some((group, on)) = groups.part(part) else {
             return;
         };
         let psn = duplicate::psn(base);
@@ -233,29 +260,30 @@ impl Controller {
             })
             .collect();
         for (port, frame) in frames {
-            self.send_frame(switch, port, frame);
+            network.send_frame(switch, port, frame);
         }
-        let next = now + self.config.recovery_interval_ns;
-        self.recoveries.timers.set((mcst_id, switch), next);
+        let next = now + network.config.recovery_interval_ns;
+        self.timers.set((mcst_id, switch), next);
     }
 
-    pub(super) fn recovery_timeout(&mut self, now: u64) {
-        while let Some(part) = self.recoveries.timers.pop_due(now) {
-            match self.recoveries.running.get(&part).map(|r| r.stage) {
-                Some(Stage::Querying) => self.read_claims(now, part),
-                Some(Stage::WideWindow) => self.end_recovery(now, part),
-                Some(Stage::Reading | Stage::Writing(_)) | None => {}
+    /// Continues recoveries whose timers are due.
+    pub(super) fn timeout(&mut self, now: u64, network: &mut Network, groups: &Groups) {
+        while let Some(part) = self.timers.pop_due(now) {
+            match self.running.get(&part).map(|r| r.stage) {
+                Some(Stage::Querying) => self.read_claims(now, network, groups, part),
+                Some(Stage::WideWindow) => self.end(now, network, groups, part),
+                Some(Stage::Reading | Stage::Initialising(_) | Stage::Completing(_)) | None => {}
             }
         }
     }
 
     /// Reads the replies of members, and the registers of the other switches in the tree.
-    fn read_claims(&mut self, now: u64, part: PartKey) {
+    fn read_claims(&mut self, now: u64, network: &mut Network, groups: &Groups, part: PartKey) {
         let (mcst_id, switch) = part;
-        if !self.is_recoverable(now, part) {
+        if !self.is_recoverable(now, network, groups, part) {
             return;
         }
-        let Some(group) = self.groups.get(&mcst_id).map(|r| r.group()) else {
+        let Some(group) = groups.group(mcst_id) else {
             return;
         };
         let mut reads = Vec::new();
@@ -271,43 +299,46 @@ impl Controller {
                     .filter(|(_, p)| p.member().is_some());
                 members
                     .for_each(|(path, _)| read(REGISTER_CLAIMED, path, RegisterRead::Claim(path)));
-            } else if self.has_position((mcst_id, on.switch)) {
+            } else if self.has_position(network, (mcst_id, on.switch)) {
                 read(REGISTER_AGG, 0, RegisterRead::LastAcked(on.switch));
                 read(REGISTER_SENT, 0, RegisterRead::Sent(on.switch));
                 read(REGISTER_SRC_PORT, 0, RegisterRead::Source(on.switch));
             }
         }
-        self.submit_tasks(now, part, Stage::Reading, reads);
+        self.submit_tasks(now, network, part, Stage::Reading, reads);
     }
 
     fn submit_tasks(
         &mut self,
         now: u64,
+        network: &mut Network,
         part: PartKey,
         stage: Stage,
         tasks: Vec<(SwitchIndex, Task, RegisterRead)>,
     ) {
-        if let Some(recovery) = self.recoveries.running.get_mut(&part) {
+        if let Some(recovery) = self.running.get_mut(&part) {
             recovery.stage = stage;
             recovery.pending.clear();
         }
         for (switch, task, register) in tasks {
-            let id = self.submit(now, switch, Owner::Recovery(part), task);
-            if let Some(recovery) = self.recoveries.running.get_mut(&part) {
+            let id = network.submit(now, switch, Owner::Recovery(part), task);
+            if let Some(recovery) = self.running.get_mut(&part) {
                 recovery.pending.insert(id, register);
             }
         }
     }
 
     /// Processes a register read from a switch.
-    pub(super) fn recovery_read(
+    pub(super) fn register_read(
         &mut self,
         now: u64,
+        network: &mut Network,
+        groups: &mut Groups,
         part: PartKey,
         task: TaskId,
         result: Result<u64, SwitchError>,
     ) {
-        let Some(recovery) = self.recoveries.running.get_mut(&part) else {
+        let Some(recovery) = self.running.get_mut(&part) else {
             return;
         };
         let Some(register) = recovery.pending.remove(&task) else {
@@ -336,28 +367,35 @@ impl Controller {
             return;
         }
         match recovery.stage {
-            Stage::Reading => self.evaluate_claims(now, part),
-            Stage::Writing(values) => self.registers_set(now, part, values),
+            Stage::Reading => self.evaluate_claims(now, network, groups, part),
+            Stage::Initialising(values) => self.initialised(now, network, groups, part, values),
+            Stage::Completing(values) => self.completed(now, network, groups, part, values),
             Stage::Querying | Stage::WideWindow => {}
         }
     }
 
     /// Evaluates the replies of members: writes the registers if all have replied or were queried [`MAX_ROUNDS`] times, else
     /// queries again.
-    fn evaluate_claims(&mut self, now: u64, part: PartKey) {
+    fn evaluate_claims(
+        &mut self,
+        now: u64,
+        network: &mut Network,
+        groups: &mut Groups,
+        part: PartKey,
+    ) {
         let (mcst_id, switch) = part;
-        let Some(evidence) = self.evidence(part) else {
-            return self.recoveries.discard(part);
+        let Some(evidence) = self.evidence(network, groups, part) else {
+            return self.discard(part);
         };
         let silent = evidence
             .local_members
             .iter()
             .filter(|local| local.newest.is_none());
-        let group = self.groups.get(&mcst_id).map(|r| r.group());
+        let group = groups.group(mcst_id);
         let mut others = group.into_iter().flat_map(|group| &group.parts);
-        let are_others_open =
-            others.any(|on| on.switch != switch && !self.has_position((mcst_id, on.switch)));
-        let Some(recovery) = self.recoveries.running.get_mut(&part) else {
+        let are_others_open = others
+            .any(|on| on.switch != switch && !self.has_position(network, (mcst_id, on.switch)));
+        let Some(recovery) = self.running.get_mut(&part) else {
             return;
         };
         // Only the source's newest PSN may be older than the base.
@@ -373,13 +411,13 @@ impl Controller {
         {
             // Query the members again.
             recovery.stage = Stage::Querying;
-            let next = now + self.config.probe_interval_ns;
-            return self.recoveries.timers.set(part, next);
+            let next = now + network.config.probe_interval_ns;
+            return self.timers.set(part, next);
         }
         recovery.round += 1;
         if recovery.round < MAX_ROUNDS && !are_all {
             recovery.stage = Stage::Querying;
-            return self.query_members(now, part);
+            return self.query_members(now, network, groups, part);
         }
         let LocatedPosition {
             psn,
@@ -391,18 +429,18 @@ impl Controller {
             Some(least) if least.psn == psn => least,
             _ => Position { psn, ..base },
         };
-        if !self.is_recoverable(now, part) {
+        if !self.is_recoverable(now, network, groups, part) {
             return;
         }
-        let Some((group, on)) = self.part_at(part) else {
+        let Some((group, on)) = groups.part(part) else {
             return;
         };
-        let name = &self.topology.switch(switch).name;
+        let name = network.name(switch);
         tracing::info!(%mcst_id, switch = name, %psn, source, is_exact, "initialising the lost registers of the group");
         let task = group.init_group(on, position, source);
         let member = on.paths.iter().find(|path| path.port == source);
         let member = member.and_then(|path| Some(path.member()?.spec.ip));
-        if let Some(registration) = self.groups.get_mut(&mcst_id) {
+        if let Some(registration) = groups.get_mut(mcst_id) {
             let group = registration.group_mut();
             group.advance(position);
             group.source = member.or(group.source);
@@ -411,68 +449,93 @@ impl Controller {
             position,
             source,
             is_exact,
-            is_complete: false,
         };
         self.submit_tasks(
             now,
+            network,
             part,
-            Stage::Writing(values),
+            Stage::Initialising(values),
             vec![(switch, task, RegisterRead::Nothing)],
         );
     }
 
-    /// Continues after INIT_GROUP: writes the remaining registers. Then it restores the normal window if the position is
-    /// exact, else keeps the wide one for a while.
-    fn registers_set(&mut self, now: u64, part: PartKey, values: RegisterValues) {
-        let (_, switch) = part;
-        if !self.is_recoverable(now, part) {
+    /// Continues after INIT_GROUP: writes the registers that it leaves open.
+    fn initialised(
+        &mut self,
+        now: u64,
+        network: &mut Network,
+        groups: &Groups,
+        part: PartKey,
+        values: RegisterValues,
+    ) {
+        if network.program.group_registers.is_some() {
+            return self.completed(now, network, groups, part, values);
+        }
+        if !self.is_recoverable(now, network, groups, part) {
             return;
         }
-        let Some((group, on)) = self.part_at(part) else {
+        let Some((_, on)) = groups.part(part) else {
             return;
         };
-        let entry = modify(group.publication(&self.program, on));
-        if !values.is_complete && self.program.group_registers.is_none() {
-            let (position, source) = (values.position, values.source);
-            let accesses = registers::after_init(on.group_index, position, source);
-            let tasks =
-                accesses.map(|access| (switch, Task::Registers(access), RegisterRead::Nothing));
-            let tasks = tasks.collect();
-            let values = RegisterValues {
-                is_complete: true,
-                ..values
-            };
-            return self.submit_tasks(now, part, Stage::Writing(values), tasks);
+        let accesses = registers::after_init(on.group_index, values.position, values.source);
+        let tasks =
+            accesses.map(|access| (on.switch, Task::Registers(access), RegisterRead::Nothing));
+        let tasks = tasks.collect();
+        self.submit_tasks(now, network, part, Stage::Completing(values), tasks);
+    }
+
+    /// Continues when all registers are written: restores the normal window if the position is exact, else keeps the wide one
+    /// for a while.
+    fn completed(
+        &mut self,
+        now: u64,
+        network: &mut Network,
+        groups: &Groups,
+        part: PartKey,
+        values: RegisterValues,
+    ) {
+        let (_, switch) = part;
+        if !self.is_recoverable(now, network, groups, part) {
+            return;
         }
+        let Some((group, on)) = groups.part(part) else {
+            return;
+        };
+        let entry = modify(group.publication(&network.program, on));
         if values.is_exact {
-            self.submit(now, switch, Owner::Detached, Task::Write(vec![entry]));
-            return self.recoveries.discard(part);
+            network.submit(now, switch, Owner::Detached, Task::Write(vec![entry]));
+            return self.discard(part);
         }
-        if let Some(recovery) = self.recoveries.running.get_mut(&part) {
+        if let Some(recovery) = self.running.get_mut(&part) {
             recovery.stage = Stage::WideWindow;
         }
-        let close = now + self.config.dead_member_ns;
-        self.recoveries.timers.set(part, close);
+        let close = now + network.config.dead_member_ns;
+        self.timers.set(part, close);
     }
 
     /// Restores the normal window, once the group has had time to make progress.
-    fn end_recovery(&mut self, now: u64, part: PartKey) {
+    fn end(&mut self, now: u64, network: &mut Network, groups: &Groups, part: PartKey) {
         let (_, switch) = part;
-        if !self.is_recoverable(now, part) {
+        if !self.is_recoverable(now, network, groups, part) {
             return;
         }
-        let Some((group, on)) = self.part_at(part) else {
+        let Some((group, on)) = groups.part(part) else {
             return;
         };
-        let entry = modify(group.publication(&self.program, on));
-        self.submit(now, switch, Owner::Detached, Task::Write(vec![entry]));
-        self.recoveries.discard(part);
+        let entry = modify(group.publication(&network.program, on));
+        network.submit(now, switch, Owner::Detached, Task::Write(vec![entry]));
+        self.discard(part);
     }
 
     /// Collects the replies of members and the registers of other switches, as input of [`Evidence::locate`].
-    fn evidence(&self, (mcst_id, switch): PartKey) -> Option<Evidence> {
-        let recovery = self.recoveries.running.get(&(mcst_id, switch))?;
-        let group = self.groups.get(&mcst_id)?.group();
+    fn evidence(
+        &self,
+        network: &Network,
+        groups: &Groups,
+        (mcst_id, switch): PartKey,
+    ) -> Option<Evidence> {
+        let recovery = self.running.get(&(mcst_id, switch))?;
+        let group = groups.group(mcst_id)?;
         let on = group.part_on(switch)?;
         let local_members = (0..=u8::MAX).zip(&on.paths).filter_map(|(number, path)| {
             Some(LocalMember {
@@ -486,10 +549,10 @@ impl Controller {
             let path = paths.find(|path| path.member().is_some_and(|m| m.spec.ip == ip));
             path.map(|path| path.port)
         };
-        let reporter = self.recoveries.stall_reporters.get(&mcst_id).copied();
+        let reporter = self.stall_reporters.get(&mcst_id).copied();
         let likely = [reporter, group.source].into_iter().flatten();
         let port_towards_source = recovery.readings.source(group).map(|source| {
-            let located = group.port_towards(&self.topology, switch, source);
+            let located = group.port_towards(&network.topology, switch, source);
             located.unwrap_or(0)
         });
         Some(Evidence {

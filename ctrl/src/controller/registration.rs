@@ -16,15 +16,17 @@ use alfirk_roce::wire::mrp::{Kind, Refusal};
 use alfirk_roce::wire::Psn;
 
 use super::change::Change;
+use super::command::Command;
 use super::creation::Creation;
 use super::error::{GroupError, SwitchError};
-use super::event::{RegisterGroup, Tag};
+use super::event::{ApiReply, RegisterGroup, Tag};
 use super::group::{Group, GroupPart};
-use super::mrp::Growth;
+use super::groups::Groups;
+use super::mrp::{transmit, Growth};
+use super::network::Network;
 use super::procedure::Run;
 use super::removal::{Reason, Removal};
 use super::status::{self, GroupOnSwitch, GroupStatus};
-use super::{ApiReply, Controller};
 use crate::topology::SwitchIndex;
 
 /// A group and the state of its life cycle.
@@ -240,135 +242,153 @@ impl Registration {
     }
 }
 
-impl Controller {
-    pub(super) fn group_status(&self, registration: &Registration) -> GroupStatus {
-        let group = &registration.group;
-        let is_up = |on: &GroupPart| self.switches[on.switch.0].boot.is_ready();
-        let switches = group.parts.iter().map(|on| GroupOnSwitch {
-            switch: self.topology.switch(on.switch).name.clone(),
-            group_index: on.group_index,
-            ports: on.paths.iter().map(|path| path.port).collect(),
-        });
-        GroupStatus {
-            mcst_id: group.mcst_id,
-            state: registration.public_state(group.parts.iter().all(is_up)),
-            members: group.members.iter().map(|m| m.spec.ip).collect(),
-            switches: switches.collect(),
-        }
+impl Groups {
+    /// Status of all groups, in the order of addresses.
+    pub(super) fn status(&self, network: &Network) -> Vec<GroupStatus> {
+        let status = |registration: &Registration| {
+            let group = &registration.group;
+            let is_whole = group.parts.iter().all(|on| network.is_ready(on.switch));
+            let switches = group.parts.iter().map(|on| GroupOnSwitch {
+                switch: network.name(on.switch).to_owned(),
+                group_index: on.group_index,
+                ports: on.paths.iter().map(|path| path.port).collect(),
+            });
+            GroupStatus {
+                mcst_id: group.mcst_id,
+                state: registration.public_state(is_whole),
+                members: group.members.iter().map(|m| m.spec.ip).collect(),
+                switches: switches.collect(),
+            }
+        };
+        self.iter().map(status).collect()
     }
 
-    pub(super) fn register(&mut self, now: u64, tag: Tag, request: RegisterGroup) {
-        let group = match self.plan(&request) {
-            Err(error) => return self.queue_reply(ApiReply::Failed { tag, error }),
+    /// Registers a group at the request of a client.
+    pub(super) fn register(
+        &mut self,
+        network: &mut Network,
+        tag: Tag,
+        request: &RegisterGroup,
+    ) -> Option<Command> {
+        let group = match self.plan(network, request) {
+            Err(error) => {
+                network.reply(ApiReply::Failed { tag, error });
+                return None;
+            }
             Ok(group) => group,
         };
         let mcst_id = group.mcst_id;
-        let registration = Registration {
+        self.insert(Registration {
             state: GroupState::Inviting(tag),
             ..Registration::in_use(group)
-        };
-        self.groups.insert(mcst_id, registration);
-        match self.config.ask_members {
-            true => self.invite_all(now, mcst_id),
-            false => self.register_agreed(now, mcst_id),
+        });
+        match network.config.ask_members {
+            true => Some(Command::InviteAll(mcst_id)),
+            false => self.agreed(mcst_id),
         }
     }
 
     /// Creates a group once all its members have agreed.
-    pub(super) fn register_agreed(&mut self, now: u64, mcst_id: Ipv4Addr) {
-        let Some(registration) = self.groups.get_mut(&mcst_id) else {
-            return;
-        };
+    pub(super) fn agreed(&mut self, mcst_id: Ipv4Addr) -> Option<Command> {
+        let registration = self.get_mut(mcst_id)?;
         let GroupState::Inviting(tag) = registration.state else {
-            return;
+            return None;
         };
         let creation = Creation {
             mcst_id,
             agent: None,
         };
         registration.state = GroupState::Creating(tag, Run::new(creation));
-        self.begin::<Creation>(now, creation);
+        Some(Command::BeginCreation(creation))
     }
 
     /// Fails a registration because members have not agreed in time.
-    pub(super) fn register_not_agreed(&mut self, mcst_id: Ipv4Addr, error: GroupError) {
-        let registration = self.groups.get(&mcst_id);
-        let Some(GroupState::Inviting(tag)) = registration.map(|r| &r.state) else {
-            return;
+    pub(super) fn not_agreed(
+        &mut self,
+        network: &mut Network,
+        mcst_id: Ipv4Addr,
+        error: GroupError,
+    ) -> Option<Command> {
+        let GroupState::Inviting(tag) = self.get(mcst_id)?.state else {
+            return None;
         };
-        let tag = *tag;
-        if let Some(registration) = self.groups.remove(&mcst_id) {
-            self.release_plan(&registration.group);
-            self.note_leader(mcst_id);
-            self.queue_reply(ApiReply::Failed { tag, error });
-        }
+        let registration = self.remove_registration(mcst_id)?;
+        self.release_plan(network, &registration.group);
+        network.reply(ApiReply::Failed { tag, error });
+        Some(Command::LeaderChanged(mcst_id))
     }
 
     /// Ends the creation of a group, which succeeded or was undone.
-    pub(super) fn group_created(&mut self, now: u64, mcst_id: Ipv4Addr) {
-        let Some(registration) = self.groups.get_mut(&mcst_id) else {
-            return;
-        };
+    pub(super) fn created(&mut self, network: &mut Network, mcst_id: Ipv4Addr) -> Option<Command> {
+        let registration = self.get_mut(mcst_id)?;
         match std::mem::replace(&mut registration.state, GroupState::InUse) {
             GroupState::Creating(tag, run) if run.is_done() => {
                 let group = registration.group.info();
-                self.virtual_qpns.record(mcst_id, group.remote_qpn);
-                self.queue_reply(ApiReply::GroupReady { tag, group });
-                self.renew_lease(now, mcst_id);
+                self.resources
+                    .virtual_qpns
+                    .record(mcst_id, group.remote_qpn);
+                network.reply(ApiReply::GroupReady { tag, group });
+                Some(Command::RenewLease(mcst_id))
             }
             GroupState::Creating(tag, run) => {
                 let (_, outcome) = run.into_outcome();
-                self.discard_group(mcst_id, &outcome.possible_leftovers);
+                self.discard(network, mcst_id, &outcome.possible_leftovers);
                 if let Some(error) = outcome.into_group_error() {
-                    self.queue_reply(ApiReply::Failed { tag, error });
+                    network.reply(ApiReply::Failed { tag, error });
                 }
+                Some(Command::GroupDiscarded(mcst_id))
             }
-            other => registration.state = other,
+            other => {
+                registration.state = other;
+                None
+            }
         }
     }
 
-    pub(super) fn deregister(&mut self, now: u64, tag: Tag, mcst_id: Ipv4Addr) {
-        let error = match self.groups.get_mut(&mcst_id).map(|r| &mut r.state) {
+    /// Removes a group at the request of a client.
+    pub(super) fn deregister(
+        &mut self,
+        network: &mut Network,
+        tag: Tag,
+        mcst_id: Ipv4Addr,
+    ) -> Option<Command> {
+        let error = match self.get_mut(mcst_id).map(|r| &mut r.state) {
             None => GroupError::NoSuchGroup(mcst_id),
-            Some(GroupState::InUse) => return self.remove(now, mcst_id, Reason::Request(tag)),
+            Some(GroupState::InUse) => return self.remove(mcst_id, Reason::Request(tag)),
             // A change started by the controller must not reject a request to remove the group.
             Some(GroupState::Changing {
                 removal: removal @ None,
                 ..
             }) => {
                 *removal = Some(tag);
-                return;
+                return None;
             }
             Some(_) => GroupError::Busy(mcst_id),
         };
-        self.queue_reply(ApiReply::Failed { tag, error });
+        network.reply(ApiReply::Failed { tag, error });
+        None
     }
 
     /// Removes a group in use.
-    pub(super) fn remove(&mut self, now: u64, mcst_id: Ipv4Addr, reason: Reason) {
-        let registration = self.groups.get_mut(&mcst_id);
-        if let Some(registration) = registration.filter(|r| r.is_at_rest()) {
-            let removal = Removal { mcst_id, reason };
-            registration.state = GroupState::Removing(Run::new(removal));
-            self.begin::<Removal>(now, mcst_id);
-        }
+    pub(super) fn remove(&mut self, mcst_id: Ipv4Addr, reason: Reason) -> Option<Command> {
+        let registration = self.get_mut(mcst_id).filter(|r| r.is_at_rest())?;
+        let removal = Removal { mcst_id, reason };
+        registration.state = GroupState::Removing(Run::new(removal));
+        Some(Command::BeginRemoval(mcst_id))
     }
 
-    pub(super) fn group_removed(&mut self, mcst_id: Ipv4Addr) {
-        let Some(registration) = self.groups.get_mut(&mcst_id) else {
-            return;
-        };
+    /// Ends the removal of a group, and reports it.
+    pub(super) fn removed(&mut self, network: &mut Network, mcst_id: Ipv4Addr) -> Option<Command> {
+        let registration = self.get_mut(mcst_id)?;
         let run = match std::mem::replace(&mut registration.state, GroupState::InUse) {
             GroupState::Removing(run) => run,
             other => {
                 registration.state = other;
-                return;
+                return None;
             }
         };
         let (removal, outcome) = run.into_outcome();
-        let Some(group) = self.discard_group(mcst_id, &outcome.possible_leftovers) else {
-            return;
-        };
+        let group = self.discard(network, mcst_id, &outcome.possible_leftovers)?;
         let unwind = outcome.errors;
         let reply = match removal.reason {
             Reason::Request(tag) if unwind.is_empty() => ApiReply::GroupRemoved { tag, mcst_id },
@@ -378,65 +398,57 @@ impl Controller {
             },
             Reason::Dissolved(leader) => {
                 if unwind.is_empty() {
-                    self.mrp_reply(mcst_id, leader, Kind::Confirm, 0);
+                    transmit::reply(network, self, mcst_id, leader, Kind::Confirm, 0);
                 }
                 ApiReply::GroupDissolved { mcst_id }
             }
             Reason::Expired => {
                 // The leader may be alive, so it is notified.
                 if let Some(leader) = group.members.first() {
-                    let reason = Refusal::NoSuchGroup.bits();
-                    self.mrp_reply(mcst_id, leader.spec.ip, Kind::Refuse, reason);
+                    let (leader, reason) = (leader.spec.ip, Refusal::NoSuchGroup.bits());
+                    transmit::reply(network, self, mcst_id, leader, Kind::Refuse, reason);
                 }
                 ApiReply::GroupExpired { mcst_id }
             }
         };
-        self.queue_reply(reply);
+        network.reply(reply);
+        Some(Command::GroupDiscarded(mcst_id))
     }
 
     /// Drops a group and frees its allocations, except on switches in `possible_leftovers`, which may still have entries
     /// of it.
-    pub(super) fn discard_group(
+    pub(super) fn discard(
         &mut self,
+        network: &mut Network,
         mcst_id: Ipv4Addr,
         possible_leftovers: &BTreeSet<SwitchIndex>,
     ) -> Option<Group> {
-        self.punts.discard_group(mcst_id);
-        self.recoveries.discard_group(mcst_id);
-        self.leases.discard(mcst_id);
-        self.mrp.invitations.discard(mcst_id);
-        let Registration { group, .. } = self.groups.remove(&mcst_id)?;
-        self.note_leader(mcst_id);
-        self.loads.remove(&group.tree);
+        let Registration { group, .. } = self.remove_registration(mcst_id)?;
+        network.loads.remove(&group.tree);
         for on in &group.parts {
-            let control = &mut self.switches[on.switch.0];
-            let index = on.group_index;
-            if possible_leftovers.contains(&on.switch) {
-                control.capacity.quarantine(index);
-                control.leftovers.insert((u32::from(index), mcst_id));
-            } else {
-                control.capacity.release(index);
+            let (switch, index) = (on.switch, on.group_index);
+            match possible_leftovers.contains(&switch) {
+                true => self.resources.quarantine(switch, index, mcst_id),
+                false => self.resources.capacity_mut(switch).release(index),
             }
         }
-        self.release_address(mcst_id);
+        self.resources.release_address(mcst_id);
         Some(group)
     }
 
     /// Cancels running procedures that depend on a switch that has lost all its entries.
-    pub(super) fn fail_registrations(
+    pub(super) fn switch_failed(
         &mut self,
-        now: u64,
         switch: SwitchIndex,
         error: &SwitchError,
-    ) {
+    ) -> Vec<Command> {
         let mut grown = Vec::new();
-        for (mcst_id, registration) in &mut self.groups {
+        for registration in self.iter_mut() {
             if registration.switch_failed(switch, error) {
-                grown.push(*mcst_id);
+                let mcst_id = registration.group.mcst_id;
+                grown.push(Command::GrowthSwitchFailed(mcst_id, switch, error.clone()));
             }
         }
-        for mcst_id in grown {
-            self.growth_switch_failed(now, mcst_id, switch, error);
-        }
+        grown
     }
 }

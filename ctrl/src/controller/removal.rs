@@ -3,12 +3,13 @@
 use std::convert::Infallible;
 use std::net::Ipv4Addr;
 
+use super::command::Ended;
 use super::error::{GroupError, SwitchError};
 use super::event::Tag;
 use super::group::{Group, GroupPart};
-use super::procedure::{Procedure, Run, Step, SwitchTask};
+use super::procedure::{Holders, Parts, Procedure, Run, Step, SwitchTask};
 use super::session::Task;
-use super::{Controller, Owner};
+use super::switches::Owner;
 use crate::topology::SwitchIndex;
 
 /// State of the procedure that removes a group: the group, and the reason.
@@ -40,12 +41,12 @@ impl Procedure for Removal {
         Step::new("entries", Removal::entries).irreversible(),
     ];
 
-    fn find(controller: &Controller, mcst_id: Ipv4Addr) -> Option<&Run<Removal>> {
-        controller.groups.get(&mcst_id)?.removal()
+    fn find<'a>(parts: &Parts<'a>, mcst_id: Ipv4Addr) -> Option<&'a Run<Removal>> {
+        parts.groups.get(mcst_id)?.removal()
     }
 
-    fn find_mut(controller: &mut Controller, mcst_id: Ipv4Addr) -> Option<&mut Run<Removal>> {
-        controller.groups.get_mut(&mcst_id)?.removal_mut()
+    fn find_mut(holders: Holders<'_>, mcst_id: Ipv4Addr) -> Option<&mut Run<Removal>> {
+        holders.groups.get_mut(mcst_id)?.removal_mut()
     }
 
     fn owner(mcst_id: Ipv4Addr) -> Owner {
@@ -56,31 +57,30 @@ impl Procedure for Removal {
         match reading {}
     }
 
-    fn ended(controller: &mut Controller, _: u64, mcst_id: Ipv4Addr) {
-        controller.group_removed(mcst_id);
+    fn ended(mcst_id: Ipv4Addr) -> Ended {
+        Ended::Removal(mcst_id)
     }
 }
 
 impl Removal {
-    fn withdrawal(&self, controller: &Controller) -> Vec<SwitchTask<Infallible>> {
-        self.switch_tasks(controller, |group, _| {
-            Task::Write(vec![group.withdrawal(&controller.program)])
+    fn withdrawal(&self, parts: &Parts) -> Vec<SwitchTask<Infallible>> {
+        self.switch_tasks(parts, |group, _| {
+            Task::Write(vec![group.withdrawal(&parts.network.program)])
         })
     }
 
-    fn entries(&self, controller: &Controller) -> Vec<SwitchTask<Infallible>> {
-        self.switch_tasks(controller, |group, on| {
-            Task::Write(group.removal(&controller.program, on))
+    fn entries(&self, parts: &Parts) -> Vec<SwitchTask<Infallible>> {
+        self.switch_tasks(parts, |group, on| {
+            Task::Write(group.removal(&parts.network.program, on))
         })
     }
 
     fn switch_tasks(
         &self,
-        controller: &Controller,
+        parts: &Parts,
         task: impl Fn(&Group, &GroupPart) -> Task,
     ) -> Vec<SwitchTask<Infallible>> {
-        let registration = controller.groups.get(&self.mcst_id);
-        let group = registration.map(|registration| registration.group());
+        let group = parts.groups.group(self.mcst_id);
         let parts = group.iter().flat_map(|group| {
             let parts = group.parts.iter();
             parts.map(|on| SwitchTask::new(on.switch, task(group, on)))

@@ -11,10 +11,13 @@ use super::bridge::{BridgeParameters, Bridges};
 use super::capacity::Allocation;
 use super::event::{MemberSpec, MemoryRegion};
 use super::group::{Group, GroupPart};
+use super::groups::Groups;
+use super::network::Network;
+use super::plan::resolve_members;
 use super::position::Position;
 use super::registration::Registration;
-use super::Controller;
 use crate::strategy::Strategies;
+use crate::topology::Topology;
 use crate::tree::Tree;
 
 const VERSION: u32 = 2;
@@ -102,14 +105,15 @@ struct SavedSwitch {
     slots: BTreeMap<u32, u32>,
 }
 
-impl Controller {
+impl Groups {
     /// Serialises the groups in use as JSON; equal groups result in equal text.
-    pub fn save(&self) -> String {
-        let in_use = self.groups.values().filter(|r| r.is_ready());
+    pub(super) fn save(&self, topology: &Topology) -> String {
+        let in_use = self.iter().filter(|r| r.is_ready());
         let state = State {
             version: VERSION,
-            groups: in_use.map(|r| self.saved(r.group())).collect(),
+            groups: in_use.map(|r| saved(topology, r.group())).collect(),
             virtual_qpns: self
+                .resources
                 .virtual_qpns
                 .last_numbers()
                 .map(|(mcst_id, qpn)| (mcst_id, qpn.get()))
@@ -118,10 +122,14 @@ impl Controller {
         serde_json::to_string_pretty(&state).expect("plain data becomes JSON")
     }
 
-    /// Restores the groups of an earlier controller. Must be called before the first event.
-    ///
-    /// Registers that switches have kept are not changed.
-    pub fn restore(&mut self, text: &str) -> Result<(), RestoreError> {
+    /// Restores the groups of an earlier controller before the first event, up to the first one that does not fit. Passes
+    /// the address of each to `restored`.
+    pub(super) fn restore(
+        &mut self,
+        network: &mut Network,
+        text: &str,
+        mut restored: impl FnMut(&Groups, Ipv4Addr),
+    ) -> Result<(), RestoreError> {
         let unreadable = |e: serde_json::Error| RestoreError::Unreadable(e.to_string());
         let Head { version } = serde_json::from_str(text).map_err(unreadable)?;
         if version != VERSION {
@@ -130,48 +138,18 @@ impl Controller {
         let state: State = serde_json::from_str(text).map_err(unreadable)?;
         for (mcst_id, qpn) in state.virtual_qpns {
             let qpn = QpNum::try_from(qpn).map_err(|e| RestoreError::Unreadable(e.to_string()))?;
-            self.virtual_qpns.record(mcst_id, qpn);
+            self.resources.virtual_qpns.record(mcst_id, qpn);
         }
         for saved in state.groups {
             let mcst_id = saved.mcst_id;
-            self.restore_group(saved)
+            self.restore_group(network, saved)
                 .map_err(|reason| RestoreError::Group { mcst_id, reason })?;
+            restored(self, mcst_id);
         }
         Ok(())
     }
 
-    fn saved(&self, group: &Group) -> SavedGroup {
-        let members = group.members.iter().map(|member| SavedMember {
-            ip: member.spec.ip,
-            qpn: member.spec.qpn.get(),
-            region: member.spec.region.map(|region| SavedRegion {
-                va: region.va,
-                rkey: region.rkey,
-                len: region.len,
-            }),
-            only_receives: !member.spec.may_send,
-        });
-        let switches = group.parts.iter().map(|on| SavedSwitch {
-            switch: self.topology.switch(on.switch).name.clone(),
-            group_index: on.group_index,
-            ports: on.paths.iter().map(|path| path.port).collect(),
-            slots: on.slots().collect(),
-        });
-        SavedGroup {
-            mcst_id: group.mcst_id,
-            virtual_qpn: group.virtual_qpn.get(),
-            initial_psn: group.initial_psn.get(),
-            position: group.position.psn.get(),
-            position_msn: group.position.msn,
-            strategies: group.strategies,
-            in_band: group.is_in_band,
-            retry_timeout: group.retry_timeout,
-            members: members.collect(),
-            switches: switches.collect(),
-        }
-    }
-
-    fn restore_group(&mut self, saved: SavedGroup) -> Result<(), String> {
+    fn restore_group(&mut self, network: &mut Network, saved: SavedGroup) -> Result<(), String> {
         let specs = saved.members.iter().map(|member| {
             Ok(MemberSpec {
                 ip: member.ip,
@@ -185,12 +163,12 @@ impl Controller {
             })
         });
         let specs: Vec<_> = specs.collect::<Result<_, String>>()?;
-        let members = self.resolve_members(&specs).map_err(|e| e.to_string())?;
+        let members = resolve_members(&network.topology, &specs).map_err(|e| e.to_string())?;
         let mut ports = BTreeMap::new();
         let mut indexes = BTreeMap::new();
         for on in &saved.switches {
             let name = &on.switch;
-            let switch = self.topology.switch_named(name);
+            let switch = network.topology.switch_named(name);
             let switch = switch.ok_or_else(|| format!("there is no switch {name}"))?;
             ports.insert(switch, on.ports.iter().copied().collect());
             let allocation = Allocation {
@@ -201,7 +179,7 @@ impl Controller {
         }
         let tree = Tree::from_ports(ports);
         let hosts: Vec<_> = members.iter().map(|member| member.host).collect();
-        if !tree.spans(&self.topology, &hosts) {
+        if !tree.spans(&network.topology, &hosts) {
             return Err("its ports do not form a tree over its members".to_owned());
         }
         let virtual_qpn = QpNum::try_from(saved.virtual_qpn).map_err(|e| e.to_string())?;
@@ -209,7 +187,7 @@ impl Controller {
         let bridges = Bridges::solve(&parameters, &members).map_err(|e| e.to_string())?;
         let parts = indexes.iter().map(|(switch, allocation)| {
             let ports = tree.ports_on(*switch);
-            GroupPart::new(&self.topology, *switch, allocation, ports, &bridges)
+            GroupPart::new(&network.topology, *switch, allocation, ports, &bridges)
         });
         let group = Group {
             mcst_id: saved.mcst_id,
@@ -227,37 +205,63 @@ impl Controller {
             members,
             tree,
         };
-        let paths = self.program.sizes.paths as usize;
+        let paths = network.program.sizes.paths as usize;
         if let Some(on) = group.parts.iter().find(|on| on.paths.len() > paths) {
-            let name = &self.topology.switch(on.switch).name;
+            let name = &network.topology.switch(on.switch).name;
             return Err(format!(
                 "switch {name} has {} paths, and the pipeline supports {paths}",
                 on.paths.len()
             ));
         }
         group
-            .check_constraints(&self.program)
+            .check_constraints(&network.program)
             .map_err(|e| e.to_string())?;
-        self.take_address(Some(group.mcst_id), group.strategies)
+        self.take_address(network, Some(group.mcst_id), group.strategies)
             .map_err(|e| e.to_string())?;
         for on in &group.parts {
             let slots = on.slots().map(|(_, slot)| slot).collect();
-            let capacity = &mut self.switches[on.switch.0].capacity;
+            let capacity = &mut self.resources.capacity_mut(on.switch);
             if !capacity.reserve(on.group_index, on.paths.len(), slots) {
-                let name = &self.topology.switch(on.switch).name;
+                let name = &network.topology.switch(on.switch).name;
                 return Err(format!(
                     "group index {} of switch {name} or the slot of a receiver there is in use",
                     on.group_index
                 ));
             }
         }
-        self.loads.add(&group.tree);
-        if self.config.lease_ns > 0 {
-            self.leases.grant(group.mcst_id);
-        }
-        let mcst_id = group.mcst_id;
-        self.groups.insert(mcst_id, Registration::in_use(group));
-        self.note_leader(mcst_id);
+        network.loads.add(&group.tree);
+        self.insert(Registration::in_use(group));
         Ok(())
+    }
+}
+
+fn saved(topology: &Topology, group: &Group) -> SavedGroup {
+    let members = group.members.iter().map(|member| SavedMember {
+        ip: member.spec.ip,
+        qpn: member.spec.qpn.get(),
+        region: member.spec.region.map(|region| SavedRegion {
+            va: region.va,
+            rkey: region.rkey,
+            len: region.len,
+        }),
+        only_receives: !member.spec.may_send,
+    });
+    let switches = group.parts.iter().map(|on| SavedSwitch {
+        switch: topology.switch(on.switch).name.clone(),
+        group_index: on.group_index,
+        ports: on.paths.iter().map(|path| path.port).collect(),
+        slots: on.slots().collect(),
+    });
+    SavedGroup {
+        mcst_id: group.mcst_id,
+        virtual_qpn: group.virtual_qpn.get(),
+        initial_psn: group.initial_psn.get(),
+        position: group.position.psn.get(),
+        position_msn: group.position.msn,
+        strategies: group.strategies,
+        in_band: group.is_in_band,
+        retry_timeout: group.retry_timeout,
+        members: members.collect(),
+        switches: switches.collect(),
     }
 }

@@ -4,6 +4,7 @@
 //! submitted meanwhile are combined in the next one, so that many concurrent registrations need few calls.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::hash::Hasher;
 
 use alfirk_p4runtime::p4::v1::{
     entity, stream_message_request, stream_message_response, Entity, MasterArbitrationUpdate,
@@ -11,6 +12,7 @@ use alfirk_p4runtime::p4::v1::{
     WriteRequest,
 };
 use alfirk_p4runtime::Status;
+use fnv::FnvHasher;
 
 mod opening;
 mod register_access;
@@ -22,7 +24,7 @@ use self::register_access::RegisterTask;
 use self::round_trip::RoundTrip;
 use self::writes::{EndedTasks, Writes};
 use super::config::ControllerConfig;
-use super::error::SwitchError;
+use super::error::{SwitchError, SwitchRequest};
 use super::event::{Request, RequestId, Response};
 use super::registers::RegisterControl;
 use crate::constants::{
@@ -99,22 +101,40 @@ pub(super) struct Context<'a> {
 }
 
 /// State of a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 enum State {
     /// Not connected, or failed.
-    Closed,
+    Closed { why: String },
     /// Waiting for the arbitration response since `since`, until `deadline`.
     Arbitrating { since: u64, deadline: u64 },
     /// Connected, but another controller is primary.
-    Backup,
+    Backup { why: String },
     /// Reading the pipeline cookie, until `deadline`.
     ReadingCookie { request: RequestId, deadline: u64 },
     /// Reading the entities, until `deadline`.
-    ReadingEntities { deadline: u64 },
+    ReadingEntities { reading: Reading, deadline: u64 },
     /// Loading the pipeline, until `deadline`.
     Loading { request: RequestId, deadline: u64 },
     /// Accepting tasks.
     Open,
+}
+
+impl State {
+    /// Checks that the session accepts tasks; the error is the reason why it does not.
+    fn check_open(&self) -> Result<(), &str> {
+        Err(match self {
+            State::Closed { why } | State::Backup { why } => why,
+            State::Arbitrating { .. } => "being connected",
+            State::ReadingCookie { .. } => "its pipeline is being read",
+            State::ReadingEntities { .. } => "its entries are being read",
+            State::Loading { .. } => "its pipeline is being loaded",
+            State::Open => return Ok(()),
+        })
+    }
+
+    fn is_open(&self) -> bool {
+        matches!(self, State::Open)
+    }
 }
 
 /// P4Runtime session with one switch.
@@ -123,12 +143,9 @@ pub(super) struct Session {
     name: String,
     device_id: u64,
     state: State,
-    /// Reason why the session is not open.
-    why: String,
     next_request: u64,
     next_cookie: u32,
     writes: Writes,
-    reading: Option<Reading>,
     /// Pending register accesses, by cookie.
     registers: BTreeMap<u32, RegisterTask>,
     /// Register accesses that wait until fewer than `register_access::WINDOW` are pending.
@@ -148,12 +165,12 @@ impl Session {
         Session {
             name,
             device_id,
-            state: State::Closed,
-            why: "not connected yet".to_owned(),
+            state: State::Closed {
+                why: "not connected yet".to_owned(),
+            },
             next_request: 0,
             next_cookie: 0,
             writes: Writes::default(),
-            reading: None,
             registers: BTreeMap::new(),
             waiting_registers: VecDeque::new(),
             counting: BTreeMap::new(),
@@ -176,9 +193,9 @@ impl Session {
         let state = match self.state {
             State::Arbitrating { deadline, .. }
             | State::ReadingCookie { deadline, .. }
-            | State::ReadingEntities { deadline }
+            | State::ReadingEntities { deadline, .. }
             | State::Loading { deadline, .. } => Some(deadline),
-            State::Closed | State::Backup | State::Open => None,
+            State::Closed { .. } | State::Backup { .. } | State::Open => None,
         };
         let write = self.writes.deadline();
         let registers = self.registers.values().map(|r| r.deadline).min();
@@ -193,10 +210,7 @@ impl Session {
 
     /// Checks that the session accepts tasks; the error is the reason why it does not.
     pub(super) fn check_open(&self) -> Result<(), &str> {
-        match self.state {
-            State::Open => Ok(()),
-            _ => Err(&self.why),
-        }
+        self.state.check_open()
     }
 
     /// Round-trip time of a message to the switch, in nanoseconds; `None` before the first measurement.
@@ -217,7 +231,7 @@ impl Session {
 
     /// Starts a new connection; the state of an earlier one is discarded.
     pub(super) fn up(&mut self, now: u64, context: &Context) {
-        if self.state != State::Closed {
+        if !matches!(self.state, State::Closed { .. }) {
             self.down("replaced by a new connection");
         }
         let election_id = election_id(context.config);
@@ -230,31 +244,32 @@ impl Session {
                 },
             )),
         }));
-        self.enter(
-            State::Arbitrating {
-                since: now,
-                deadline: now + context.config.request_timeout_ns,
-            },
-            "being connected",
-        );
+        self.state = State::Arbitrating {
+            since: now,
+            deadline: now + context.config.request_timeout_ns,
+        };
     }
 
     /// Closes the session, because the connection has ended.
     pub(super) fn down(&mut self, why: &str) {
-        self.enter(State::Closed, why);
+        self.state = State::Closed {
+            why: why.to_owned(),
+        };
         self.notices.push_back(Notice::Failed(self.lost_error()));
         self.fail_all_tasks();
     }
 
     /// Fails the session until the switch reconnects.
     pub(super) fn fail(&mut self, error: SwitchError) {
-        self.enter(State::Closed, &error.to_string());
+        self.state = State::Closed {
+            why: error.to_string(),
+        };
         self.notices.push_back(Notice::Failed(error));
         self.fail_all_tasks();
     }
 
     pub(super) fn submit(&mut self, now: u64, context: &Context, id: TaskId, task: Task) {
-        if self.state != State::Open {
+        if !self.state.is_open() {
             let lost = Err(self.lost_error());
             self.notices.push_back(match task {
                 Task::Counters => Notice::Counted(id, lost.map(|()| Counts::default())),
@@ -308,7 +323,7 @@ impl Session {
         header: PacketOutHeader,
         payload: Vec<u8>,
     ) {
-        if self.state == State::Open {
+        if self.state.is_open() {
             let packet = context.program.packet_io.packet_out(header, payload);
             self.outputs
                 .push_back(Output::Stream(packet_message(packet)));
@@ -341,7 +356,7 @@ impl Session {
                 // Another, no or an unknown pipeline: load this one.
                 _ => self.load(now, context),
             },
-            State::ReadingEntities { .. } if self.is_reading(request) => {
+            State::ReadingEntities { ref reading, .. } if reading.awaits(request) => {
                 self.read_done(now, context, request, result);
             }
             _ if self.counting.contains_key(&request) => self.counted(context, request, result),
@@ -385,21 +400,21 @@ impl Session {
     pub(super) fn timeout(&mut self, now: u64, context: &Context) {
         match self.state {
             State::Arbitrating { deadline, .. } if deadline <= now => {
-                self.fail(self.timeout_error(context, "arbitration"));
+                self.fail(self.timeout_error(context, SwitchRequest::Arbitration));
             }
             State::ReadingCookie { deadline, .. } if deadline <= now => {
-                self.fail(self.timeout_error(context, "GetForwardingPipelineConfig"));
+                self.fail(self.timeout_error(context, SwitchRequest::GetPipeline));
             }
-            State::ReadingEntities { deadline } if deadline <= now => {
-                self.fail(self.timeout_error(context, "Read"));
+            State::ReadingEntities { deadline, .. } if deadline <= now => {
+                self.fail(self.timeout_error(context, SwitchRequest::Read));
             }
             State::Loading { deadline, .. } if deadline <= now => {
-                self.fail(self.timeout_error(context, "SetForwardingPipelineConfig"));
+                self.fail(self.timeout_error(context, SwitchRequest::SetPipeline));
             }
             _ => {}
         }
         if let Some(write) = self.writes.take_expired(now) {
-            let error = self.timeout_error(context, "Write");
+            let error = self.timeout_error(context, SwitchRequest::Write);
             let done = self.writes.fail(write, &error);
             self.written(done);
             self.send_writes(now, context);
@@ -408,22 +423,17 @@ impl Session {
         let late = self.counting.iter().filter(|(_, (_, at))| *at <= now);
         for request in late.map(|(request, _)| *request).collect::<Vec<_>>() {
             if let Some((task, _)) = self.counting.remove(&request) {
-                let error = self.timeout_error(context, "Read");
+                let error = self.timeout_error(context, SwitchRequest::Read);
                 self.notices.push_back(Notice::Counted(task, Err(error)));
             }
         }
         let late = (self.register_reads.iter()).filter(|(_, (.., at))| *at <= now);
         for request in late.map(|(request, _)| *request).collect::<Vec<_>>() {
             if let Some((task, ..)) = self.register_reads.remove(&request) {
-                let error = self.timeout_error(context, "Read");
+                let error = self.timeout_error(context, SwitchRequest::Read);
                 self.notices.push_back(Notice::Done(task, Err(error)));
             }
         }
-    }
-
-    fn enter(&mut self, state: State, why: &str) {
-        self.state = state;
-        why.clone_into(&mut self.why);
     }
 
     fn read(&mut self, entities: impl IntoIterator<Item = entity::Entity>) -> RequestId {
@@ -453,7 +463,7 @@ impl Session {
             Ok(_) => Ok(Counts::default()),
             Err(status) => Err(SwitchError::Call {
                 switch: self.name.clone(),
-                call: "Read",
+                call: SwitchRequest::Read,
                 status,
             }),
         };
@@ -467,7 +477,7 @@ impl Session {
         };
         match header.reason {
             PACKET_IN_REGISTERS => self.register_reply(now, &packet),
-            _ if self.state != State::Open => {}
+            _ if !self.state.is_open() => {}
             PACKET_IN_MRP => {
                 self.notices
                     .push_back(Notice::Mrp(header.ingress_port, packet.payload));
@@ -511,7 +521,6 @@ impl Session {
 
     /// Fails all pending tasks.
     fn fail_all_tasks(&mut self) {
-        self.reading = None;
         self.outputs.clear();
         let writes = std::mem::take(&mut self.writes).into_tasks();
         let registers = std::mem::take(&mut self.registers)
@@ -542,13 +551,13 @@ impl Session {
     fn lost_error(&self) -> SwitchError {
         SwitchError::Lost {
             switch: self.name.clone(),
-            why: self.why.clone(),
+            why: self.check_open().err().unwrap_or_default().to_owned(),
         }
     }
 
-    fn timeout_error(&self, context: &Context, call: &'static str) -> SwitchError {
+    fn timeout_error(&self, context: &Context, call: SwitchRequest) -> SwitchError {
         let ns = match call {
-            "a register access" => {
+            SwitchRequest::RegisterAccess => {
                 context.config.register_retry_ns * u64::from(context.config.register_attempts)
             }
             _ => context.config.request_timeout_ns,
@@ -579,9 +588,19 @@ fn election_id(config: &ControllerConfig) -> Uint128 {
     }
 }
 
-/// Hash of a pipeline configuration (FNV-1a), stored by the switch as its cookie.
+/// Hash of a pipeline configuration (64-bit FNV-1a), stored by the switch as its cookie.
 pub(super) fn fingerprint(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
+    let mut hasher = FnvHasher::default();
+    hasher.write(bytes);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    /// Switches store the cookie, and a controller that restarts compares it: the hash must not change.
+    #[test]
+    fn the_fingerprint_is_fnv_1a() {
+        assert_eq!(super::fingerprint(b""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(super::fingerprint(b"foobar"), 0x8594_4171_f739_67e8);
+    }
 }

@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
+use alfirk_json_lines::Lines;
 use alfirk_roce::collective::RemoteMemory;
 use alfirk_roce::wire::{Psn, QpNum};
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
@@ -84,28 +85,26 @@ pub(super) enum Message {
 #[derive(Debug)]
 pub(super) struct Link {
     stream: TcpStream,
-    input: Vec<u8>,
+    input: Lines,
 }
 
 impl Link {
     pub(super) fn new(stream: TcpStream) -> io::Result<Link> {
         stream.set_nodelay(true)?;
         stream.set_write_timeout(Some(SEND_TIMEOUT))?;
-        let input = Vec::new();
+        let input = Lines::new(MAX_LINE);
         Ok(Link { stream, input })
     }
 
     pub(super) fn send(&mut self, message: &Message) -> io::Result<()> {
-        let mut line = serde_json::to_vec(message)?;
-        line.push(b'\n');
+        let line = alfirk_json_lines::to_line(message)?;
         self.stream.write_all(&line)
     }
 
     /// Removes and returns the next message, without waiting; `None` if none is complete.
     pub(super) fn receive(&mut self) -> io::Result<Option<Message>> {
         loop {
-            if let Some(end) = self.input.iter().position(|b| *b == b'\n') {
-                let line: Vec<u8> = self.input.drain(..=end).collect();
+            if let Some(line) = self.input.next_line()? {
                 return Ok(Some(serde_json::from_slice(&line)?));
             }
             if !is_readable(&self.stream) {
@@ -113,10 +112,10 @@ impl Link {
             }
             let mut chunk = [0; 16384];
             let count = self.stream.read(&mut chunk)?;
-            if count == 0 || self.input.len() > MAX_LINE {
+            if count == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
-            self.input.extend_from_slice(&chunk[..count]);
+            self.input.push(&chunk[..count]);
         }
     }
 }

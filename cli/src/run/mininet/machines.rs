@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use alfirk_ctrl::topology::{Node, Topology};
 use alfirk_experiment::{FabricError, MachineSummary};
+use alfirk_json_lines::Lines;
 
 use super::load::Counters;
 use super::network::{Addresses, CrossingLink, Network, NetworkSpec, PartSpec, MESSAGE};
@@ -20,7 +21,7 @@ use super::scale::MachineCapacity;
 use super::work_dir::WorkDir;
 use crate::exit::Failure;
 use crate::host::client::HostClient;
-use crate::machine::protocol::{Hello, Request, Response};
+use crate::machine::protocol::{Hello, Request, Response, MAX_LINE};
 use crate::machine::trunk::{Trunk, CONTROL, FILES, FIRST_HOST};
 use crate::run::machines::{Machines, LOCAL};
 
@@ -56,7 +57,7 @@ struct Machine {
     control: UnixStream,
     files: UnixStream,
     /// Bytes received from the machine that are not a complete line yet.
-    input: Vec<u8>,
+    input: Lines,
     hello: Hello,
     address: Ipv4Addr,
     nodes: Vec<Node>,
@@ -102,7 +103,7 @@ impl MachinesNetwork {
                 files: trunk.open(FILES).map_err(failed)?,
                 trunk,
                 child,
-                input: Vec::new(),
+                input: Lines::new(MAX_LINE),
                 hello: Hello::default(),
                 address: machine.address.unwrap_or(Ipv4Addr::UNSPECIFIED),
                 nodes: config.placement.nodes_of(number).collect(),
@@ -443,8 +444,7 @@ impl Machine {
     }
 
     fn request(&mut self, request: &Request) -> Result<(), FabricError> {
-        let mut line = serde_json::to_vec(request).expect("requests have no strange keys");
-        line.push(b'\n');
+        let line = alfirk_json_lines::to_line(request).expect("requests have no strange keys");
         let written = self.control.write_all(&line);
         written.map_err(|error| self.lost(&error))
     }
@@ -462,8 +462,8 @@ impl Machine {
     /// error.
     fn next(&mut self, deadline: Instant) -> Result<Option<Response>, FabricError> {
         loop {
-            if let Some(end) = self.input.iter().position(|byte| *byte == b'\n') {
-                let line: Vec<u8> = self.input.drain(..=end).collect();
+            let line = self.input.next_line();
+            if let Some(line) = line.map_err(|error| self.lost(&error))? {
                 return match serde_json::from_slice(&line) {
                     Ok(Response::Failed { what }) => {
                         let name = &self.name;
@@ -483,7 +483,7 @@ impl Machine {
                 .and_then(|()| self.control.read(&mut chunk));
             match read {
                 Ok(0) => return Err(self.lost(&"the connection was closed")),
-                Ok(count) => self.input.extend_from_slice(&chunk[..count]),
+                Ok(count) => self.input.push(&chunk[..count]),
                 Err(error) => match error.kind() {
                     io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => return Ok(None),
                     io::ErrorKind::Interrupted => {}

@@ -14,6 +14,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use alfirk_experiment::FabricError;
+use alfirk_json_lines::Lines;
 use alfirk_sim::network::Model;
 use nix::sys::signal::{kill, Signal};
 use nix::unistd::Pid;
@@ -28,6 +29,9 @@ use crate::run::{hardware, name, processors};
 
 /// Time limit for the Python process to remove the network.
 const STOP_LIMIT: Duration = Duration::from_secs(60);
+
+/// Maximum length in bytes of a line of the Python process, which is enough for the addresses of any topology.
+const MAX_LINE: usize = 64 << 20;
 
 /// Name of the file in which another program describes its network for `--attach`, in the form of [`Addresses`].
 const NETWORK_FILE: &str = "network.json";
@@ -327,7 +331,7 @@ pub struct MininetNetwork {
     /// data.
     _silent: Option<OwnedFd>,
     /// Bytes read from `stdout` that are not a complete line yet.
-    input: Vec<u8>,
+    input: Lines,
     work: WorkDir,
 }
 
@@ -412,7 +416,7 @@ impl MininetNetwork {
             stdout: OwnedFd::from(child.stdout.take().expect("it is piped")).into(),
             _silent: None,
             child: Some(child),
-            input: Vec::new(),
+            input: Lines::new(MAX_LINE),
             work,
         })
     }
@@ -436,7 +440,7 @@ impl MininetNetwork {
             stdin: None,
             stdout: reader.into(),
             _silent: Some(writer),
-            input: Vec::new(),
+            input: Lines::new(MAX_LINE),
             work: WorkDir::new()?,
         })
     }
@@ -517,15 +521,16 @@ impl MininetNetwork {
                 self.last_log_line()
             )));
         }
-        self.input.extend_from_slice(&chunk[..count]);
-        let Some(end) = self.input.iter().position(|byte| *byte == b'\n') else {
+        self.input.push(&chunk[..count]);
+        let broken = |why: &dyn std::fmt::Display| {
+            FabricError::Broken(format!("unexpected output of the Mininet process: {why}"))
+        };
+        let Some(line) = self.input.next_line().map_err(|error| broken(&error))? else {
             return Ok(None);
         };
-        let line: Vec<u8> = self.input.drain(..=end).collect();
         let line = serde_json::from_slice(&line).map_err(|_| {
             let text = String::from_utf8_lossy(&line);
-            let text = text.trim();
-            FabricError::Broken(format!("unexpected output of the Mininet process: {text}"))
+            broken(&text.trim())
         })?;
         Ok(Some(line))
     }

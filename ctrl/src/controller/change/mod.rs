@@ -27,6 +27,8 @@ mod outcome;
 mod plan;
 mod request;
 
+pub(super) use outcome::change_failed;
+
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
@@ -34,15 +36,18 @@ use alfirk_p4runtime::p4::v1::{update, Update};
 use alfirk_roce::wire::Psn;
 
 use super::bridge::GroupMember;
+use super::command::{Command, Ended};
 use super::error::{GroupError, SwitchError};
 use super::event::Tag;
 use super::group::{Group, GroupPart};
+use super::groups::Groups;
 use super::locate::Readings;
+use super::network::Network;
 use super::position::Position;
-use super::procedure::{Procedure, Run, Step, SwitchTask};
+use super::procedure::{Holders, Parts, Procedure, Run, Step, SwitchTask};
 use super::registers;
 use super::session::Task;
-use super::{Controller, Owner};
+use super::switches::Owner;
 use crate::constants::{REGISTER_ACK, REGISTER_AGG, REGISTER_SENT, REGISTER_SRC_PORT};
 use crate::tables::{self, Program};
 use crate::topology::{Node, SwitchIndex};
@@ -112,28 +117,28 @@ impl Procedure for Change {
 
     const NAME: &'static str = "change";
     const STEPS: &'static [Step<Change>] = &[
-        Step::new("check idle", Change::check_idle).then(Controller::process_idle_check),
+        Step::new("check idle", Change::check_idle).then(process_idle_check),
         Step::new("prepare", Change::prepare).undone_by(Change::discard),
         Step::new("withdraw", Change::withdraw).undone_by(Change::republish),
         // Wait until frames of the old tree that are still on links have arrived at switches, which drop them.
         Step::new("flush", Change::flush),
-        Step::new("survey", Change::read_positions).then(Controller::process_readings),
+        Step::new("survey", Change::read_positions).then(process_readings),
         Step::new("exchange", Change::exchange).undone_by(Change::exchange_back),
         Step::new("registers", Change::registers),
         // On targets whose INIT_GROUP does not set the source.
         Step::new("sources", Change::sources),
         Step::new("publish", Change::publish)
             .undone_by(Change::withdraw_new)
-            .then(Controller::change_published),
+            .then(change_published),
         Step::new("clean up", Change::clean_up).irreversible(),
     ];
 
-    fn find(controller: &Controller, mcst_id: Ipv4Addr) -> Option<&Run<Change>> {
-        controller.groups.get(&mcst_id)?.change()
+    fn find<'a>(parts: &Parts<'a>, mcst_id: Ipv4Addr) -> Option<&'a Run<Change>> {
+        parts.groups.get(mcst_id)?.change()
     }
 
-    fn find_mut(controller: &mut Controller, mcst_id: Ipv4Addr) -> Option<&mut Run<Change>> {
-        controller.groups.get_mut(&mcst_id)?.change_mut()
+    fn find_mut(holders: Holders<'_>, mcst_id: Ipv4Addr) -> Option<&mut Run<Change>> {
+        holders.groups.get_mut(mcst_id)?.change_mut()
     }
 
     fn owner(mcst_id: Ipv4Addr) -> Owner {
@@ -162,8 +167,8 @@ impl Procedure for Change {
         }
     }
 
-    fn ended(controller: &mut Controller, now: u64, mcst_id: Ipv4Addr) {
-        controller.change_ended(now, mcst_id);
+    fn ended(mcst_id: Ipv4Addr) -> Ended {
+        Ended::Change(mcst_id)
     }
 }
 
@@ -239,26 +244,25 @@ impl Change {
     }
 
     /// The group before the change.
-    fn group<'a>(&self, controller: &'a Controller) -> Option<&'a Group> {
-        let registration = controller.groups.get(&self.next.mcst_id);
-        registration.map(|registration| registration.group())
+    fn group<'a>(&self, parts: &Parts<'a>) -> Option<&'a Group> {
+        parts.groups.group(self.next.mcst_id)
     }
 
     /// Reads registers to check that the group is idle, which only a join requires.
-    fn check_idle(&self, controller: &Controller) -> SwitchTasks {
+    fn check_idle(&self, parts: &Parts) -> SwitchTasks {
         match self.is_join() {
-            true => self.read_positions(controller),
+            true => self.read_positions(parts),
             false => Vec::new(),
         }
     }
 
     /// Reads the position of the group from every connected switch.
-    fn read_positions(&self, controller: &Controller) -> SwitchTasks {
-        let Some(group) = self.group(controller) else {
+    fn read_positions(&self, parts: &Parts) -> SwitchTasks {
+        let Some(group) = self.group(parts) else {
             return Vec::new();
         };
         let mut switch_tasks = Vec::new();
-        for on in connected_parts(controller, &group.parts) {
+        for on in connected_parts(parts, &group.parts) {
             let read = |register, path, reading| {
                 let task = Task::Registers(registers::read(on.group_index, register, path));
                 SwitchTask::read(on.switch, task, reading)
@@ -275,8 +279,8 @@ impl Change {
         switch_tasks
     }
 
-    fn prepare(&self, controller: &Controller) -> SwitchTasks {
-        let program = &controller.program;
+    fn prepare(&self, parts: &Parts) -> SwitchTasks {
+        let program = &parts.network.program;
         let parts = self.new_parts.iter().map(|on| {
             let mut entries = self.next.entries(program, on);
             entries.retain(|entry| !program.is_by_address(entry));
@@ -285,9 +289,9 @@ impl Change {
         parts.collect()
     }
 
-    fn discard(&self, controller: &Controller) -> SwitchTasks {
-        let program = &controller.program;
-        let parts = connected_parts(controller, &self.new_parts).map(|on| {
+    fn discard(&self, parts: &Parts) -> SwitchTasks {
+        let program = &parts.network.program;
+        let parts = connected_parts(parts, &self.new_parts).map(|on| {
             let mut removal = self.next.removal(program, on);
             removal.retain(|entry| !program.is_by_address(entry));
             write(on, removal)
@@ -295,28 +299,28 @@ impl Change {
         parts.collect()
     }
 
-    fn withdraw(&self, controller: &Controller) -> SwitchTasks {
-        let parts = connected_parts(controller, &self.old_parts);
+    fn withdraw(&self, parts: &Parts) -> SwitchTasks {
+        let affected = connected_parts(parts, &self.old_parts);
         // The address does not change, even if other parameters do.
-        parts
-            .map(|on| write(on, vec![self.next.withdrawal(&controller.program)]))
+        affected
+            .map(|on| write(on, vec![self.next.withdrawal(&parts.network.program)]))
             .collect()
     }
 
     /// On a reroute, flushes the links between switches that both the old and the new tree use: waits until all earlier
     /// frames have arrived. An acknowledgement of the old tree may stand for fewer members than are behind its switch in
     /// the new tree, so it must not be received there.
-    fn flush(&self, controller: &Controller) -> SwitchTasks {
+    fn flush(&self, parts: &Parts) -> SwitchTasks {
         let Some(group) = self
-            .group(controller)
+            .group(parts)
             .filter(|_| matches!(self.kind, Kind::Reroute(_)))
         else {
             return Vec::new();
         };
         let mut switch_tasks = Vec::new();
-        for on in connected_parts(controller, &group.parts) {
+        for on in connected_parts(parts, &group.parts) {
             for path in &on.paths {
-                let Some(behind) = controller.topology.neighbour_at(on.switch, path.port) else {
+                let Some(behind) = parts.network.topology.neighbour_at(on.switch, path.port) else {
                     continue;
                 };
                 let is_kept = matches!(behind.peer.node, Node::Switch(next) if self.new_part_on(next).is_some())
@@ -324,7 +328,7 @@ impl Change {
                         .next
                         .part_on(on.switch)
                         .is_some_and(|next| next.paths.iter().any(|p| p.port == path.port))
-                    && !controller.is_failed(behind.link);
+                    && !parts.health.failed_links().contains(&behind.link);
                 if is_kept {
                     switch_tasks.push(SwitchTask::new(on.switch, Task::Flush { port: path.port }));
                 }
@@ -333,22 +337,22 @@ impl Change {
         switch_tasks
     }
 
-    fn republish(&self, controller: &Controller) -> SwitchTasks {
-        let Some(group) = self.group(controller) else {
+    fn republish(&self, parts: &Parts) -> SwitchTasks {
+        let Some(group) = self.group(parts) else {
             return Vec::new();
         };
-        let parts = connected_parts(controller, &self.old_parts);
-        parts
-            .map(|on| write(on, vec![group.publication(&controller.program, on)]))
+        let affected = connected_parts(parts, &self.old_parts);
+        affected
+            .map(|on| write(on, vec![group.publication(&parts.network.program, on)]))
             .collect()
     }
 
     /// Replaces entries that have the group's address as key: those of the old part by those of the new part.
-    fn exchange(&self, controller: &Controller) -> SwitchTasks {
-        let Some(group) = self.group(controller) else {
+    fn exchange(&self, parts: &Parts) -> SwitchTasks {
+        let Some(group) = self.group(parts) else {
             return Vec::new();
         };
-        let program = &controller.program;
+        let program = &parts.network.program;
         let parts = self.new_parts.iter().map(|on| {
             let old = self.old_part_on(on.switch);
             let old = old.map_or(Vec::new(), |old| group.removal(program, old));
@@ -358,12 +362,12 @@ impl Change {
         parts.collect()
     }
 
-    fn exchange_back(&self, controller: &Controller) -> SwitchTasks {
-        let Some(group) = self.group(controller) else {
+    fn exchange_back(&self, parts: &Parts) -> SwitchTasks {
+        let Some(group) = self.group(parts) else {
             return Vec::new();
         };
-        let program = &controller.program;
-        let parts = connected_parts(controller, &self.new_parts).map(|on| {
+        let program = &parts.network.program;
+        let parts = connected_parts(parts, &self.new_parts).map(|on| {
             let new = self.next.removal(program, on);
             let old = self.old_part_on(on.switch);
             let old = old.map_or(Vec::new(), |old| group.entries(program, old));
@@ -372,10 +376,10 @@ impl Change {
         parts.collect()
     }
 
-    fn registers(&self, controller: &Controller) -> SwitchTasks {
+    fn registers(&self, parts: &Parts) -> SwitchTasks {
         let parts = self.new_parts.iter().flat_map(|on| {
             let kept = slots_on(&self.old_parts, on.switch);
-            let tasks = self.next.registers(&controller.topology, on, &kept);
+            let tasks = self.next.registers(&parts.network.topology, on, &kept);
             tasks
                 .into_iter()
                 .map(|task| SwitchTask::new(on.switch, task))
@@ -383,37 +387,37 @@ impl Change {
         parts.collect()
     }
 
-    fn sources(&self, controller: &Controller) -> SwitchTasks {
-        if controller.program.group_registers.is_some() {
+    fn sources(&self, parts: &Parts) -> SwitchTasks {
+        if parts.network.program.group_registers.is_some() {
             return Vec::new();
         }
         let parts = self.new_parts.iter().filter_map(|on| {
             let port = self
                 .next
-                .port_towards_source(&controller.topology, on.switch);
+                .port_towards_source(&parts.network.topology, on.switch);
             let access = registers::set_source(on.group_index, port);
             (port != 0).then(|| SwitchTask::new(on.switch, Task::Registers(access)))
         });
         parts.collect()
     }
 
-    fn publish(&self, controller: &Controller) -> SwitchTasks {
-        let parts = self.new_parts.iter();
-        parts
-            .map(|on| write(on, vec![self.next.publication(&controller.program, on)]))
+    fn publish(&self, parts: &Parts) -> SwitchTasks {
+        let affected = self.new_parts.iter();
+        affected
+            .map(|on| write(on, vec![self.next.publication(&parts.network.program, on)]))
             .collect()
     }
 
-    fn withdraw_new(&self, controller: &Controller) -> SwitchTasks {
-        let parts = connected_parts(controller, &self.new_parts);
-        parts
-            .map(|on| write(on, vec![self.next.withdrawal(&controller.program)]))
+    fn withdraw_new(&self, parts: &Parts) -> SwitchTasks {
+        let affected = connected_parts(parts, &self.new_parts);
+        affected
+            .map(|on| write(on, vec![self.next.withdrawal(&parts.network.program)]))
             .collect()
     }
 
-    fn clean_up(&self, controller: &Controller) -> SwitchTasks {
-        let program = &controller.program;
-        let parts = connected_parts(controller, &self.old_parts).map(|on| {
+    fn clean_up(&self, parts: &Parts) -> SwitchTasks {
+        let program = &parts.network.program;
+        let parts = connected_parts(parts, &self.old_parts).map(|on| {
             // These entries have only index and port as keys.
             let mut removal = self.next.removal(program, on);
             if self.new_part_on(on.switch).is_some() {
@@ -425,75 +429,86 @@ impl Change {
     }
 }
 
-impl Controller {
-    fn process_idle_check(&mut self, mcst_id: Ipv4Addr) -> Result<(), GroupError> {
-        let Some(registration) = self.groups.get_mut(&mcst_id) else {
-            return Ok(());
-        };
-        let switches = registration.group().parts.len();
-        let Some(change) = registration.change_mut().map(|run| &mut run.procedure) else {
-            return Ok(());
-        };
-        if change.is_join() {
-            change.is_incomplete |= change.last_acked().count() < switches;
-            let idle = change.idle_position();
-            change.next.position = idle.ok_or(GroupError::InUse(mcst_id))?;
-        }
-        change.readings = Readings::default();
-        change.acked.clear();
-        change.is_incomplete = false;
-        Ok(())
+/// Checks that the group is idle, which only a join requires.
+fn process_idle_check(
+    _: &mut Network,
+    groups: &mut Groups,
+    mcst_id: Ipv4Addr,
+) -> Result<Option<Command>, GroupError> {
+    let Some(registration) = groups.get_mut(mcst_id) else {
+        return Ok(None);
+    };
+    let switches = registration.group().parts.len();
+    let Some(change) = registration.change_mut().map(|run| &mut run.procedure) else {
+        return Ok(None);
+    };
+    if change.is_join() {
+        change.is_incomplete |= change.last_acked().count() < switches;
+        let idle = change.idle_position();
+        change.next.position = idle.ok_or(GroupError::InUse(mcst_id))?;
     }
+    change.readings = Readings::default();
+    change.acked.clear();
+    change.is_incomplete = false;
+    Ok(None)
+}
 
-    fn process_readings(&mut self, mcst_id: Ipv4Addr) -> Result<(), GroupError> {
-        let Some(registration) = self.groups.get_mut(&mcst_id) else {
-            return Ok(());
-        };
-        let switches = registration.group().parts.len();
-        let change = registration.change().map(|run| &run.procedure);
-        let group = registration.group();
-        let source = change.and_then(|change| change.readings.source(group));
-        let is_incomplete = change.is_some_and(|change| change.last_acked().count() < switches);
-        if let Some(run) = registration.change_mut() {
-            run.procedure.is_incomplete |= is_incomplete;
-        }
-        let change = registration.change().map(|run| &run.procedure);
-        let common = change.and_then(|change| change.common_position(registration.group()));
-        let Some(change) = registration.change_mut().map(|run| &mut run.procedure) else {
-            return Ok(());
-        };
-        if change.is_join() {
-            if change.idle_position() != Some(change.next.position) {
-                return Err(GroupError::InUse(mcst_id));
-            }
-        } else if let Some(position) = common {
-            // Positions only advance.
-            change.next.advance(position);
-        }
-        change.next.source = source.or(change.next.source);
-        Ok(())
+/// Computes the position and source of the changed group from the registers of the old parts.
+fn process_readings(
+    _: &mut Network,
+    groups: &mut Groups,
+    mcst_id: Ipv4Addr,
+) -> Result<Option<Command>, GroupError> {
+    let Some(registration) = groups.get_mut(mcst_id) else {
+        return Ok(None);
+    };
+    let switches = registration.group().parts.len();
+    let change = registration.change().map(|run| &run.procedure);
+    let group = registration.group();
+    let source = change.and_then(|change| change.readings.source(group));
+    let is_incomplete = change.is_some_and(|change| change.last_acked().count() < switches);
+    if let Some(run) = registration.change_mut() {
+        run.procedure.is_incomplete |= is_incomplete;
     }
+    let change = registration.change().map(|run| &run.procedure);
+    let common = change.and_then(|change| change.common_position(registration.group()));
+    let Some(change) = registration.change_mut().map(|run| &mut run.procedure) else {
+        return Ok(None);
+    };
+    if change.is_join() {
+        if change.idle_position() != Some(change.next.position) {
+            return Err(GroupError::InUse(mcst_id));
+        }
+    } else if let Some(position) = common {
+        // Positions only advance.
+        change.next.advance(position);
+    }
+    change.next.source = source.or(change.next.source);
+    Ok(None)
+}
 
-    /// Makes the changed group the current one, once its new parts are published.
-    fn change_published(&mut self, mcst_id: Ipv4Addr) -> Result<(), GroupError> {
-        let Some(registration) = self.groups.get_mut(&mcst_id) else {
-            return Ok(());
-        };
-        self.loads.remove(&registration.group().tree);
-        registration.apply_change();
-        self.loads.add(&registration.group().tree);
-        self.note_leader(mcst_id);
-        Ok(())
-    }
+/// Makes the changed group the current one, once its new parts are published.
+fn change_published(
+    network: &mut Network,
+    groups: &mut Groups,
+    mcst_id: Ipv4Addr,
+) -> Result<Option<Command>, GroupError> {
+    let Some(registration) = groups.get_mut(mcst_id) else {
+        return Ok(None);
+    };
+    network.loads.remove(&registration.group().tree);
+    registration.apply_change();
+    network.loads.add(&registration.group().tree);
+    Ok(Some(Command::LeaderChanged(mcst_id)))
 }
 
 /// Yields those parts of a group whose switches are ready.
 fn connected_parts<'a>(
-    controller: &'a Controller,
-    parts: &'a [GroupPart],
+    parts: &Parts<'a>,
+    of: &'a [GroupPart],
 ) -> impl Iterator<Item = &'a GroupPart> {
-    let parts = parts.iter();
-    parts.filter(|on| controller.switches[on.switch.0].boot.is_ready())
+    let network = parts.network;
+    of.iter().filter(|on| network.is_ready(on.switch))
 }
 
 fn write(on: &GroupPart, updates: Vec<Update>) -> SwitchTask<Reading> {

@@ -7,27 +7,35 @@ use crate::controller::bridge::{BridgeParameters, Bridges, GroupMember};
 use crate::controller::error::GroupError;
 use crate::controller::event::MemberSpec;
 use crate::controller::group::{resource_demand, Group, GroupPart};
-use crate::controller::Controller;
+use crate::controller::groups::Groups;
+use crate::controller::network::Network;
+use crate::controller::plan::resolve_members;
 use crate::topology::SwitchIndex;
 use crate::tree::Tree;
 
-impl Controller {
+impl Groups {
     pub(super) fn plan_join(
         &self,
+        network: &Network,
         mcst_id: Ipv4Addr,
         spec: MemberSpec,
     ) -> Result<(Kind, (Group, Tree)), GroupError> {
         let group = self.group_at_rest(mcst_id)?;
         let mut specs: Vec<_> = group.members.iter().map(|member| member.spec).collect();
         specs.push(spec);
-        let members = self.resolve_members(&specs)?;
+        let members = resolve_members(&network.topology, &specs)?;
         let member = members[members.len() - 1];
         let mut tree = group.tree.clone();
-        let (root, _) = self.topology.attachment(members[0].host);
-        if !self.paths().reaches(root, member.host) {
+        let (root, _) = network.topology.attachment(members[0].host);
+        if !network.paths().reaches(root, member.host) {
             return Err(GroupError::Unreachable(spec.ip));
         }
-        tree.extend(&self.planner, &self.view(), members[0].host, member.host);
+        tree.extend(
+            &network.planner,
+            &network.view(),
+            members[0].host,
+            member.host,
+        );
         let next = Group {
             members,
             ..group.clone()
@@ -37,6 +45,7 @@ impl Controller {
 
     pub(super) fn plan_leave(
         &self,
+        network: &Network,
         mcst_id: Ipv4Addr,
         leaving: &[Ipv4Addr],
         least: usize,
@@ -58,7 +67,7 @@ impl Controller {
             return Err(GroupError::TooFewMembers(members.len()));
         }
         let gone: Vec<_> = gone.iter().map(|member| member.host).collect();
-        let tree = group.tree.without(&self.topology, &gone);
+        let tree = group.tree.without(&network.topology, &gone);
         let next = Group {
             members,
             ..group.clone()
@@ -68,17 +77,18 @@ impl Controller {
 
     pub(super) fn plan_reroute(
         &self,
+        network: &Network,
         mcst_id: Ipv4Addr,
     ) -> Result<(Kind, (Group, Tree)), GroupError> {
         let group = self.group_at_rest(mcst_id)?;
-        let (members, cut_off) = self.largest_part(&group.members);
+        let (members, cut_off) = largest_part(network, &group.members);
         if members.len() < 2 {
             let nowhere = cut_off.first().or(members.first());
             let ip = nowhere.map_or(mcst_id, |member| member.spec.ip);
             return Err(GroupError::Unreachable(ip));
         }
         let hosts: Vec<_> = members.iter().map(|member| member.host).collect();
-        let tree = Tree::grow(&self.planner, &self.view(), &hosts);
+        let tree = Tree::grow(&network.planner, &network.view(), &hosts);
         let lost = cut_off.iter().map(|member| member.spec.ip).collect();
         let next = Group {
             members,
@@ -87,28 +97,8 @@ impl Controller {
         Ok((Kind::Reroute(lost), (next, tree)))
     }
 
-    /// Splits members into those that the leader can reach, and the others. If the leader reaches none, the largest set of
-    /// members that reach each other is kept.
-    fn largest_part(&self, members: &[GroupMember]) -> (Vec<GroupMember>, Vec<GroupMember>) {
-        let reachable_from = |root: &GroupMember| {
-            let (switch, _) = self.topology.attachment(root.host);
-            let is_here = |m: &&GroupMember| self.paths().reaches(switch, m.host);
-            members.iter().filter(is_here).count()
-        };
-        let leader = members.first().filter(|m| reachable_from(m) > 1);
-        // Of sets of equal size, the one with the first member.
-        let most = || members.iter().rev().max_by_key(|m| reachable_from(m));
-        let best = leader.or_else(most);
-        let Some((switch, _)) = best.map(|root| self.topology.attachment(root.host)) else {
-            return (Vec::new(), Vec::new());
-        };
-        members
-            .iter()
-            .partition(|m| self.paths().reaches(switch, m.host))
-    }
-
     fn group_at_rest(&self, mcst_id: Ipv4Addr) -> Result<&Group, GroupError> {
-        match self.groups.get(&mcst_id) {
+        match self.get(mcst_id) {
             None => Err(GroupError::NoSuchGroup(mcst_id)),
             Some(registration) if registration.is_at_rest() => Ok(registration.group()),
             Some(_) => Err(GroupError::Busy(mcst_id)),
@@ -119,6 +109,7 @@ impl Controller {
     /// current ones, and checks their entries.
     pub(super) fn prepare_change(
         &mut self,
+        network: &Network,
         kind: Kind,
         origin: Origin,
         mut next: Group,
@@ -144,15 +135,13 @@ impl Controller {
                 .collect(),
         );
         let kept = |switch| slots_on(&old, switch);
-        self.check_switches(&part, kept)?;
+        self.check_switches(network, &part, kept)?;
         let (kept, old_parts): (Vec<_>, Vec<_>) =
             old.into_iter().partition(|on| is_same(on.switch));
-        let away = old_parts
-            .iter()
-            .find(|on| !self.switches[on.switch.0].boot.is_ready());
+        let away = old_parts.iter().find(|on| !network.is_ready(on.switch));
         if let (Some(away), false) = (away, is_reroute) {
             return Err(GroupError::SwitchNotReady {
-                switch: self.topology.switch(away.switch).name.clone(),
+                switch: network.topology.switch(away.switch).name.clone(),
                 why: "the group cannot be changed without it".to_owned(),
             });
         }
@@ -162,20 +151,45 @@ impl Controller {
         for switch in changed {
             let ports = || next.tree.ports_on(switch);
             let kept = slots_on(&old_parts, switch);
-            let wanted = resource_demand(&self.topology, switch, ports(), kept);
-            let allocation = self.switches[switch.0].capacity.allocate(&wanted);
+            let wanted = resource_demand(&network.topology, switch, ports(), kept);
+            let allocation = self.resources.capacity_mut(switch).allocate(&wanted);
             let allocation = allocation.expect("capacity was checked before");
-            let on = GroupPart::new(&self.topology, switch, &allocation, ports(), &bridges);
+            let on = GroupPart::new(&network.topology, switch, &allocation, ports(), &bridges);
             new_parts.push(on);
         }
         next.parts = kept.into_iter().chain(new_parts.iter().cloned()).collect();
         next.parts.sort_by_key(|on| on.switch);
-        if let Err(error) = next.check_constraints(&self.program) {
+        if let Err(error) = next.check_constraints(&network.program) {
             for on in &new_parts {
-                self.switches[on.switch.0].capacity.release(on.group_index);
+                self.resources
+                    .capacity_mut(on.switch)
+                    .release(on.group_index);
             }
             return Err(error);
         }
         Ok(Change::new(kind, origin, next, old_parts, new_parts))
     }
+}
+
+/// Splits members into those that the leader can reach, and the others. If the leader reaches none, the largest set of
+/// members that reach each other is kept.
+fn largest_part(
+    network: &Network,
+    members: &[GroupMember],
+) -> (Vec<GroupMember>, Vec<GroupMember>) {
+    let reachable_from = |root: &GroupMember| {
+        let (switch, _) = network.topology.attachment(root.host);
+        let is_here = |m: &&GroupMember| network.paths().reaches(switch, m.host);
+        members.iter().filter(is_here).count()
+    };
+    let leader = members.first().filter(|m| reachable_from(m) > 1);
+    // Of sets of equal size, the one with the first member.
+    let most = || members.iter().rev().max_by_key(|m| reachable_from(m));
+    let best = leader.or_else(most);
+    let Some((switch, _)) = best.map(|root| network.topology.attachment(root.host)) else {
+        return (Vec::new(), Vec::new());
+    };
+    members
+        .iter()
+        .partition(|m| network.paths().reaches(switch, m.host))
 }

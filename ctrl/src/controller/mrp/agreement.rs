@@ -22,16 +22,19 @@ use alfirk_roce::wire::Psn;
 
 use super::claim::{is_same_endpoint, Claim, ClaimKey};
 use super::frame::{self, Received};
-use crate::controller::change::Origin;
+use super::{transmit, Mrp};
+use crate::controller::change::{change_failed, Origin};
+use crate::controller::command::Command;
 use crate::controller::error::GroupError;
 use crate::controller::event::MemberSpec;
+use crate::controller::groups::Groups;
+use crate::controller::network::Network;
 use crate::controller::timers::Timers;
-use crate::controller::{ApiReply, Controller};
 
 /// Pending invitations to groups of the control service, and to join existing groups. Those of a registration in band are
 /// stored with its claim (`claim.rs`).
 #[derive(Debug, Default)]
-pub(in crate::controller) struct Invitations {
+pub(super) struct Invitations {
     open: BTreeMap<Ipv4Addr, Invitation>,
     timers: Timers<Ipv4Addr>,
 }
@@ -61,94 +64,136 @@ impl Invitations {
         self.timers.first()
     }
 
-    pub(in crate::controller) fn discard(&mut self, mcst_id: Ipv4Addr) {
+    pub(super) fn discard(&mut self, mcst_id: Ipv4Addr) {
         self.open.remove(&mcst_id);
         self.timers.clear(mcst_id);
     }
 }
 
-impl Controller {
+impl Mrp {
     /// Invites the members of a group that is registered through the control service.
-    pub(in crate::controller) fn invite_all(&mut self, now: u64, mcst_id: Ipv4Addr) {
-        let group = self.groups.get(&mcst_id).map(|r| r.group());
+    pub(in crate::controller) fn invite_all(
+        &mut self,
+        now: u64,
+        network: &mut Network,
+        groups: &Groups,
+        mcst_id: Ipv4Addr,
+    ) {
+        let group = groups.group(mcst_id);
         let members = group.into_iter().flat_map(|group| &group.members);
         let missing = members.map(|member| (member.spec.ip, member.spec.node()));
         let missing = missing.collect();
-        self.open_invitation(now, mcst_id, missing, OnAgreement::Register);
+        self.open_invitation(
+            now,
+            network,
+            groups,
+            mcst_id,
+            missing,
+            OnAgreement::Register,
+        );
     }
 
     /// Invites a host to join; it joins once it has agreed.
     pub(in crate::controller) fn invite_to_join(
         &mut self,
         now: u64,
+        network: &mut Network,
+        groups: &Groups,
         origin: Origin,
         mcst_id: Ipv4Addr,
         spec: MemberSpec,
-    ) {
-        if let Some(open) = self.mrp.invitations.open.get(&mcst_id) {
+    ) -> Option<Command> {
+        if let Some(open) = self.invitations.open.get(&mcst_id) {
             match (open.action, origin) {
                 (OnAgreement::Join(Origin::Leader(_), asked), Origin::Leader(_))
                     if asked == spec =>
                 {
                     // The timer repeats the invitation.
-                    return;
+                    return None;
                 }
                 // The leader has changed its request.
                 (OnAgreement::Join(Origin::Leader(_), _), Origin::Leader(_)) => {}
                 _ => {
                     let error = GroupError::Busy(mcst_id);
-                    return self.change_failed(mcst_id, origin, error);
+                    return change_failed(network, mcst_id, origin, error);
                 }
             }
         }
         let missing = BTreeMap::from([(spec.ip, spec.node())]);
-        self.open_invitation(now, mcst_id, missing, OnAgreement::Join(origin, spec));
+        self.open_invitation(
+            now,
+            network,
+            groups,
+            mcst_id,
+            missing,
+            OnAgreement::Join(origin, spec),
+        );
+        None
     }
 
     fn open_invitation(
         &mut self,
         now: u64,
+        network: &mut Network,
+        groups: &Groups,
         mcst_id: Ipv4Addr,
         missing: BTreeMap<Ipv4Addr, Node>,
         action: OnAgreement,
     ) {
-        let Some(leader) = self.leader_of(mcst_id) else {
+        let Some(leader) = groups.leader_of(mcst_id) else {
             return;
         };
-        let deadline = now + self.config.agree_timeout_ns;
+        let deadline = now + network.config.agree_timeout_ns;
         let invitation = Invitation {
             leader,
             missing,
             action,
             deadline,
         };
-        self.mrp.invitations.open.insert(mcst_id, invitation);
-        let next = deadline.min(now + self.config.mrp_repeat_ns);
-        self.mrp.invitations.timers.set(mcst_id, next);
-        self.send_invitations(mcst_id);
+        self.invitations.open.insert(mcst_id, invitation);
+        let next = deadline.min(now + network.config.mrp_repeat_ns);
+        self.invitations.timers.set(mcst_id, next);
+        self.send_invitations(network, groups, mcst_id);
     }
 
-    fn send_invitations(&mut self, mcst_id: Ipv4Addr) {
-        let Some(open) = self.mrp.invitations.open.get(&mcst_id) else {
+    fn send_invitations(&mut self, network: &mut Network, groups: &Groups, mcst_id: Ipv4Addr) {
+        let Some(open) = self.invitations.open.get(&mcst_id) else {
             return;
         };
         let missing: Vec<Node> = open.missing.values().copied().collect();
-        self.send_invites(mcst_id, open.leader, &missing);
+        self.send_invites(network, groups, mcst_id, open.leader, &missing);
     }
 
     /// Invites hosts on behalf of a leader, within its rate limit.
-    pub(super) fn invite(&mut self, now: u64, mcst_id: Ipv4Addr, leader: Ipv4Addr, nodes: &[Node]) {
-        let rate = self.config.mrp_rate;
-        let allocation = (self.mrp.limits).grant_invitations(now, leader, nodes.len(), rate);
-        self.send_invites(mcst_id, leader, &nodes[..allocation]);
+    pub(super) fn invite(
+        &mut self,
+        now: u64,
+        network: &mut Network,
+        groups: &Groups,
+        mcst_id: Ipv4Addr,
+        leader: Ipv4Addr,
+        nodes: &[Node],
+    ) {
+        let rate = network.config.mrp_rate;
+        let allocation = self
+            .limits
+            .grant_invitations(now, leader, nodes.len(), rate);
+        self.send_invites(network, groups, mcst_id, leader, &nodes[..allocation]);
     }
 
-    fn send_invites(&mut self, mcst_id: Ipv4Addr, leader: Ipv4Addr, nodes: &[Node]) {
-        let claim = self.mrp.claims.get(&(mcst_id, leader));
+    fn send_invites(
+        &mut self,
+        network: &mut Network,
+        groups: &Groups,
+        mcst_id: Ipv4Addr,
+        leader: Ipv4Addr,
+        nodes: &[Node],
+    ) {
+        let claim = self.claims.get(&(mcst_id, leader));
         let claimed = claim.and_then(|claim| claim.agent.group_node().copied());
-        let group = claimed.unwrap_or_else(|| self.group_node(mcst_id));
+        let group = claimed.unwrap_or_else(|| transmit::group_node(groups, mcst_id));
         for node in nodes {
-            let Some(host) = self.topology.host_with_ip(node.ip) else {
+            let Some(host) = network.topology.host_with_ip(node.ip) else {
                 continue;
             };
             let packet = Repr {
@@ -160,134 +205,172 @@ impl Controller {
                 nodes: vec![*node, group, Node::leader(leader)],
             };
             // Hosts may check the sender: it is the fabric, with the group's address.
-            let mac = self.topology.host(host).mac;
+            let mac = network.topology.host(host).mac;
             let frame = frame::build(mac, mcst_id, node.ip, &packet);
-            let (switch, port) = self.topology.attachment(host);
-            self.send_frame(switch, port, frame);
+            let (switch, port) = network.topology.attachment(host);
+            network.send_frame(switch, port, frame);
         }
     }
 
     /// Invites the members of a claim (a registration in band that not all members have agreed to), once all its packets
     /// are received.
-    pub(super) fn claim_members(&mut self, now: u64, key: ClaimKey) {
+    pub(super) fn claim_members(
+        &mut self,
+        now: u64,
+        network: &mut Network,
+        groups: &mut Groups,
+        key: ClaimKey,
+    ) {
         let (mcst_id, leader) = key;
-        let Some(mut claim) = self.mrp.claims.remove(&key) else {
+        let Some(mut claim) = self.claims.remove(&key) else {
             return;
         };
-        let checked = self.mrp_check(claim.switch, mcst_id, &claim.agent);
+        let checked = Mrp::check(network, groups, claim.switch, mcst_id, &claim.agent);
         let others = claim.agent.members().filter(|node| node.ip != leader);
         let others: BTreeMap<Ipv4Addr, Node> = others.map(|node| (node.ip, *node)).collect();
         let asked: Vec<Node> = others.values().copied().collect();
         claim.missing = Some(others);
-        claim.agent.note_processed(now, self.config.mrp_repeat_ns);
-        self.mrp.claims.insert(key, claim);
+        claim
+            .agent
+            .note_processed(now, network.config.mrp_repeat_ns);
+        self.claims.insert(key, claim);
         match checked {
             Ok(()) => {
-                let discard_registration = now + self.config.agree_timeout_ns;
-                self.mrp.claim_deadlines.set(key, discard_registration);
-                self.invite(now, mcst_id, leader, &asked);
+                let discard_registration = now + network.config.agree_timeout_ns;
+                self.claim_deadlines.set(key, discard_registration);
+                self.invite(now, network, groups, mcst_id, leader, &asked);
             }
             Err(refusal) => {
-                self.mrp.drop_claim(key);
-                self.mrp_refuse(mcst_id, leader, refusal);
+                self.drop_claim(key);
+                self.refuse(network, groups, mcst_id, leader, refusal);
             }
         }
     }
 
     /// Creates the group of a claim, once all its members have agreed.
-    fn claim_agreed(&mut self, now: u64, key: ClaimKey) {
+    fn claim_agreed(
+        &mut self,
+        now: u64,
+        network: &mut Network,
+        groups: &mut Groups,
+        key: ClaimKey,
+    ) -> Option<Command> {
         let (mcst_id, leader) = key;
-        let Some(Claim { switch, agent, .. }) = self.mrp.drop_claim(key) else {
-            return;
-        };
-        if self.groups.contains_key(&mcst_id) {
-            return self.mrp_refuse(mcst_id, leader, Refusal::Taken);
+        let Claim { switch, agent, .. } = self.drop_claim(key)?;
+        if groups.contains(mcst_id) {
+            self.refuse(network, groups, mcst_id, leader, Refusal::Taken);
+            return None;
         }
-        self.mrp.limits.lead(leader, mcst_id);
-        let deadline = now + self.config.mrp_timeout_ns;
-        self.mrp.deadlines.set(mcst_id, deadline);
-        self.mrp.agents.insert((mcst_id, switch), agent);
-        self.mrp_build(now, switch, mcst_id);
+        self.limits.lead(leader, mcst_id);
+        let deadline = now + network.config.mrp_timeout_ns;
+        self.deadlines.set(mcst_id, deadline);
+        self.agents.insert((mcst_id, switch), agent);
+        Some(self.build(network, groups, switch, mcst_id))
     }
 
     /// Drops claims with missing packets or agreements after their deadline.
-    pub(super) fn claim_timeout(&mut self, now: u64) {
-        while let Some(key) = self.mrp.claim_deadlines.pop_due(now) {
+    pub(in crate::controller) fn claim_timeout(
+        &mut self,
+        now: u64,
+        network: &mut Network,
+        groups: &Groups,
+    ) {
+        while let Some(key) = self.claim_deadlines.pop_due(now) {
             let (mcst_id, leader) = key;
-            let missing = self.mrp.drop_claim(key).and_then(|claim| claim.missing);
+            let missing = self.drop_claim(key).and_then(|claim| claim.missing);
             match missing {
                 Some(missing) => {
-                    self.mrp.stats.refused += 1;
+                    self.stats.refused += 1;
                     let silent: Vec<Ipv4Addr> = missing.into_keys().collect();
                     let reason = Refusal::NotAgreed.bits();
-                    self.mrp_report_members(mcst_id, leader, Kind::Refuse, reason, &silent);
+                    transmit::report_members(
+                        network,
+                        groups,
+                        mcst_id,
+                        leader,
+                        Kind::Refuse,
+                        reason,
+                        &silent,
+                    );
                 }
-                None => self.mrp_refuse(mcst_id, leader, Refusal::Busy),
+                None => self.refuse(network, groups, mcst_id, leader, Refusal::Busy),
             }
         }
     }
 
     /// Processes a host's agreement to become a member. Continues the registration or the join once no agreement is
     /// missing.
-    pub(super) fn mrp_agree(&mut self, now: u64, received: &Received) {
+    pub(super) fn agree(
+        &mut self,
+        now: u64,
+        network: &mut Network,
+        groups: &mut Groups,
+        received: &Received,
+    ) -> Vec<Command> {
         let (host, mcst_id) = (received.source, received.destination);
         let packet = &received.packet;
         let node = packet.members().find(|node| node.ip == host);
         let group = packet.group().filter(|group| group.ip == mcst_id);
         let (Some(node), Some(group), Some(leader)) = (node, group, packet.leader()) else {
-            self.mrp.stats.wrong += 1;
-            return;
+            self.stats.wrong += 1;
+            return Vec::new();
         };
-        self.mrp.stats.accepted += 1;
+        self.stats.accepted += 1;
+        let mut commands = Vec::new();
         let key = (mcst_id, leader.ip);
-        let claim = self.mrp.claims.get_mut(&key);
+        let claim = self.claims.get_mut(&key);
         if claim.is_some_and(|claim| claim.record_agreement(node, group)) {
-            self.claim_agreed(now, key);
+            commands.extend(self.claim_agreed(now, network, groups, key));
         }
-        let own = self.group_node(mcst_id);
-        let Some(open) = self.mrp.invitations.open.get_mut(&mcst_id) else {
-            return;
+        let own = transmit::group_node(groups, mcst_id);
+        let Some(open) = self.invitations.open.get_mut(&mcst_id) else {
+            return commands;
         };
         let asked = open.missing.get(&host);
         let is_right = leader.ip == open.leader && (group.ip, group.qpn) == (own.ip, own.qpn);
         if !is_right || asked.is_none_or(|asked| !is_same_endpoint(asked, node)) {
-            return;
+            return commands;
         }
         open.missing.remove(&host);
         if !open.missing.is_empty() {
-            return;
+            return commands;
         }
         let action = open.action;
-        self.mrp.invitations.discard(mcst_id);
-        match action {
-            OnAgreement::Register => self.register_agreed(now, mcst_id),
-            OnAgreement::Join(origin, spec) => self.join(now, origin, mcst_id, spec),
-        }
+        self.invitations.discard(mcst_id);
+        commands.push(match action {
+            OnAgreement::Register => Command::Agreed(mcst_id),
+            OnAgreement::Join(origin, spec) => Command::Join(origin, mcst_id, spec),
+        });
+        commands
     }
 
-    /// Repeats invitations that are due, and fails those whose deadline has passed.
-    pub(super) fn invitation_timeout(&mut self, now: u64) {
-        while let Some(mcst_id) = self.mrp.invitations.timers.pop_due(now) {
-            let Some(open) = self.mrp.invitations.open.get(&mcst_id) else {
+    /// Repeats invitations that are due. Returns the command that fails the first one whose deadline has passed; `None` if no
+    /// further invitation is due.
+    pub(in crate::controller) fn invitation_timeout(
+        &mut self,
+        now: u64,
+        network: &mut Network,
+        groups: &Groups,
+    ) -> Option<Command> {
+        while let Some(mcst_id) = self.invitations.timers.pop_due(now) {
+            let Some(open) = self.invitations.open.get(&mcst_id) else {
                 continue;
             };
             if now < open.deadline {
-                let next = open.deadline.min(now + self.config.mrp_repeat_ns);
-                self.mrp.invitations.timers.set(mcst_id, next);
-                self.send_invitations(mcst_id);
+                let next = open.deadline.min(now + network.config.mrp_repeat_ns);
+                self.invitations.timers.set(mcst_id, next);
+                self.send_invitations(network, groups, mcst_id);
                 continue;
             }
             let members = open.missing.keys().copied().collect();
             let action = open.action;
-            self.mrp.invitations.discard(mcst_id);
+            self.invitations.discard(mcst_id);
             let error = GroupError::NotAgreed { mcst_id, members };
-            match action {
-                OnAgreement::Register => self.register_not_agreed(mcst_id, error),
-                OnAgreement::Join(Origin::Api(tag), _) => {
-                    self.queue_reply(ApiReply::Failed { tag, error })
-                }
-                OnAgreement::Join(origin, _) => self.change_failed(mcst_id, origin, error),
-            }
+            return Some(match action {
+                OnAgreement::Register => Command::NotAgreed(mcst_id, error),
+                OnAgreement::Join(origin, _) => Command::ChangeFailed(mcst_id, origin, error),
+            });
         }
+        None
     }
 }

@@ -5,19 +5,24 @@ use std::net::Ipv4Addr;
 
 use alfirk_p4runtime::Code;
 use alfirk_roce::registration::RetryTimeout;
-use alfirk_roce::wire::mrp::{Node, Refusal};
+use alfirk_roce::wire::mrp::{Kind, Node, Refusal};
 use alfirk_roce::wire::QpNum;
 
 use super::agent::{Agent, Downstream, Stage};
 use super::frame;
 use super::growth::Growth;
+use super::{transmit, Mrp};
+use crate::constants::VIRTUAL_MAC;
 use crate::controller::bridge::{BridgeParameters, Bridges, GroupMember};
+use crate::controller::command::Command;
 use crate::controller::creation::Creation;
 use crate::controller::error::{GroupError, SwitchError};
+use crate::controller::event::ApiReply;
 use crate::controller::group::{resource_demand, Group, GroupPart};
+use crate::controller::groups::Groups;
+use crate::controller::network::Network;
 use crate::controller::procedure::Run;
 use crate::controller::registration::Registration;
-use crate::controller::{ApiReply, Controller};
 use crate::topology::SwitchIndex;
 use crate::tree::Tree;
 
@@ -25,53 +30,65 @@ use crate::tree::Tree;
 /// attached to the switch.
 type ChosenPorts = (BTreeMap<u32, Vec<Node>>, Vec<GroupMember>);
 
-impl Controller {
-    /// Creates the switch's part of a group, once all packets are received and their members have agreed.
-    pub(super) fn mrp_build(&mut self, now: u64, switch: SwitchIndex, mcst_id: Ipv4Addr) {
-        match self.mrp_plan(switch, mcst_id) {
-            Ok(()) => self.create_part(now, switch, mcst_id),
-            Err(refusal) => self.mrp_fail(now, mcst_id, refusal),
+impl Mrp {
+    /// Plans the switch's part of a group, once all packets are received and their members have agreed. Returns the command
+    /// that creates the part, or refuses the registration.
+    pub(super) fn build(
+        &mut self,
+        network: &mut Network,
+        groups: &mut Groups,
+        switch: SwitchIndex,
+        mcst_id: Ipv4Addr,
+    ) -> Command {
+        let creation = Creation {
+            mcst_id,
+            agent: Some(switch),
+        };
+        match self.plan(network, groups, switch, mcst_id) {
+            Ok(()) => {
+                if let Some(agent) = self.agents.get_mut(&(mcst_id, switch)) {
+                    agent.stage = Stage::Creation(Box::new(Run::new(creation)));
+                }
+                Command::BeginCreation(creation)
+            }
+            Err(refusal) => Command::FailGrowth(mcst_id, refusal),
         }
     }
 
     /// Checks whether a group can be created from the nodes of its first agent, without allocating anything.
-    pub(super) fn mrp_check(
-        &mut self,
+    pub(super) fn check(
+        network: &Network,
+        groups: &mut Groups,
         switch: SwitchIndex,
         mcst_id: Ipv4Addr,
         agent: &Agent,
     ) -> Result<(), Refusal> {
-        let tree = self.mrp_tree(mcst_id, agent)?;
-        self.mrp_choose(switch, agent, tree.as_ref())?;
-        self.mrp_virtual_qpn(mcst_id, agent.group_node().copied())?;
-        match self.addresses.is_free(u32::from(mcst_id)) {
+        let tree = tree_of(network, groups, mcst_id, agent)?;
+        choose(network, switch, agent, tree.as_ref())?;
+        virtual_qpn(groups, mcst_id, agent.group_node().copied())?;
+        match groups.resources.is_address_free(mcst_id) {
             true => Ok(()),
             false => Err(Refusal::Taken),
         }
     }
 
-    fn mrp_virtual_qpn(
+    fn plan(
         &mut self,
+        network: &mut Network,
+        groups: &mut Groups,
+        switch: SwitchIndex,
         mcst_id: Ipv4Addr,
-        named: Option<Node>,
-    ) -> Result<QpNum, Refusal> {
-        let named = named.filter(|node| node.ip == mcst_id);
-        let wanted = named.ok_or(Refusal::BadQueuePair)?.qpn;
-        let chosen = self.virtual_qpns.choose(mcst_id, Some(wanted));
-        chosen.map_err(|_| Refusal::BadQueuePair)
-    }
-
-    fn mrp_plan(&mut self, switch: SwitchIndex, mcst_id: Ipv4Addr) -> Result<(), Refusal> {
-        let Some(agent) = self.mrp.agents.get(&(mcst_id, switch)) else {
+    ) -> Result<(), Refusal> {
+        let Some(agent) = self.agents.get(&(mcst_id, switch)) else {
             return Ok(());
         };
-        let tree = self.mrp_tree(mcst_id, agent)?;
-        let (routed, members) = self.mrp_choose(switch, agent, tree.as_ref())?;
+        let tree = tree_of(network, groups, mcst_id, agent)?;
+        let (routed, members) = choose(network, switch, agent, tree.as_ref())?;
         let (leader, initial_psn, flags) = (agent.leader, agent.initial_psn, agent.flags);
         let expected = agent.members().count();
         let mut ports: BTreeSet<u32> = routed.keys().copied().collect();
         let downstream = routed.into_iter().map(|(port, nodes)| {
-            let downstream = match self.host_at_port(switch, port) {
+            let downstream = match network.host_at_port(switch, port) {
                 Some(_) => Downstream::Member(nodes),
                 None => Downstream::Switch(agent.packets_of(&nodes)?),
             };
@@ -79,11 +96,12 @@ impl Controller {
         });
         let downstream = downstream.collect::<Result<BTreeMap<_, _>, Refusal>>()?;
         ports.insert(agent.port);
-        if !self.groups.contains_key(&mcst_id) {
+        if !groups.contains(mcst_id) {
             let named = agent.group_node().copied();
-            let virtual_qpn = self.mrp_virtual_qpn(mcst_id, named)?;
-            let strategies = self.config.strategies;
-            self.take_address(Some(mcst_id), strategies)
+            let virtual_qpn = virtual_qpn(groups, mcst_id, named)?;
+            let strategies = network.config.strategies;
+            groups
+                .take_address(network, Some(mcst_id), strategies)
                 .map_err(|_| Refusal::Taken)?;
             let growth = Growth {
                 leader,
@@ -95,155 +113,53 @@ impl Controller {
                 retry_timeout: RetryTimeout::from_bits(flags),
                 ..Group::empty(mcst_id, virtual_qpn, initial_psn, strategies)
             };
-            self.groups
-                .insert(mcst_id, Registration::growing(group, growth));
+            groups.insert(Registration::growing(group, growth));
         }
-        if ports.len() > self.program.sizes.paths as usize {
+        if ports.len() > network.program.sizes.paths as usize {
             return Err(Refusal::Full);
         }
-        let group = self
-            .groups
-            .get(&mcst_id)
-            .expect("was there or has just been made")
-            .group();
+        let group = groups.group(mcst_id);
+        let group = group.expect("was there or has just been made");
         let parameters = BridgeParameters::new(mcst_id, group.virtual_qpn, group.strategies);
         let bridges = Bridges::solve(&parameters, &members).map_err(|_| Refusal::BadNodes)?;
-        let control = &mut self.switches[switch.0];
         let ports_here = || ports.iter().copied();
-        let wanted = resource_demand(&self.topology, switch, ports_here(), BTreeMap::new());
-        let allocation = control.capacity.allocate(&wanted).map_err(|no| {
-            let switch = &self.topology.switch(switch).name;
+        let wanted = resource_demand(&network.topology, switch, ports_here(), BTreeMap::new());
+        let capacity = groups.resources.capacity_mut(switch);
+        let allocation = capacity.allocate(&wanted).map_err(|no| {
+            let switch = network.name(switch);
             tracing::info!(%mcst_id, switch, no.table, no.needed, no.left, "no space for the group");
             Refusal::Full
         })?;
-        let on = GroupPart::new(&self.topology, switch, &allocation, ports_here(), &bridges);
+        let on = GroupPart::new(
+            &network.topology,
+            switch,
+            &allocation,
+            ports_here(),
+            &bridges,
+        );
         let part = Tree::from_ports(BTreeMap::from([(switch, ports)]));
-        self.loads.add(&part);
-        let registration = self
-            .groups
-            .get_mut(&mcst_id)
+        network.loads.add(&part);
+        let registration = groups
+            .get_mut(mcst_id)
             .expect("was there or has just been made");
         let group = registration.group_mut();
         group.add_part(&part, on.clone(), members);
         group
-            .check_constraints_on(&self.program, &on)
+            .check_constraints_on(&network.program, &on)
             .map_err(|_| Refusal::BadNodes)?;
-        if let Some(agent) = self.mrp.agents.get_mut(&(mcst_id, switch)) {
+        if let Some(agent) = self.agents.get_mut(&(mcst_id, switch)) {
             agent.downstream = downstream;
         }
         Ok(())
     }
 
-    /// Tree of the whole group, computed by the first agent, which receives every node. `None` if the policy lets each
-    /// switch choose its ports by itself.
-    fn mrp_tree(&self, mcst_id: Ipv4Addr, agent: &Agent) -> Result<Option<Tree>, Refusal> {
-        if self.planner.is_local() {
-            return Ok(None);
-        }
-        if let Some(registration) = self.groups.get(&mcst_id) {
-            return Ok(registration.growth().and_then(|growth| growth.tree.clone()));
-        }
-        let ips = agent.members().map(|node| node.ip);
-        let others = ips.filter(|ip| *ip != agent.leader);
-        let hosts: Option<Vec<_>> = [agent.leader]
-            .into_iter()
-            .chain(others)
-            .map(|ip| self.topology.host_with_ip(ip))
-            .collect();
-        let hosts = hosts.ok_or(Refusal::BadNodes)?;
-        let (own, _) = self.topology.attachment(hosts[0]);
-        if !hosts.iter().all(|host| self.paths().reaches(own, *host)) {
-            return Err(Refusal::SwitchFailed);
-        }
-        Ok(Some(Tree::grow(&self.planner, &self.view(), &hosts)))
-    }
-
-    /// Chooses the port of this switch that leads to each member: by the tree of the group, or without one by the policy.
-    fn mrp_choose(
-        &self,
-        switch: SwitchIndex,
-        agent: &Agent,
-        tree: Option<&Tree>,
-    ) -> Result<ChosenPorts, Refusal> {
-        let view = self.view();
-        let planned = tree.map(|tree| tree.ports_to_hosts(&self.topology, switch));
-        let leader = self.topology.host_with_ip(agent.leader);
-        let leader = leader.ok_or(Refusal::BadNodes)?;
-        let mut ports = BTreeSet::from([agent.port]);
-        let mut routed: BTreeMap<u32, Vec<Node>> = BTreeMap::new();
-        let mut members: Vec<GroupMember> = Vec::new();
-        let mut seen = BTreeSet::new();
-        for node in agent.members() {
-            let host = self.topology.host_with_ip(node.ip);
-            let host = host.ok_or(Refusal::BadNodes)?;
-            if !seen.insert(host) || node.qpn.get() == 0 {
-                return Err(Refusal::BadNodes);
-            }
-            if node.region.is_some_and(|region| !region.is_aligned()) {
-                return Err(Refusal::BadRegion);
-            }
-            if !self.paths().reaches(switch, host) {
-                return Err(Refusal::SwitchFailed);
-            }
-            let (own, host_port) = self.topology.attachment(host);
-            let port = match own == switch {
-                true => host_port,
-                false => match &planned {
-                    Some(planned) => *planned.get(&host).ok_or(Refusal::SwitchFailed)?,
-                    None => {
-                        let has_port = |port| ports.contains(&port);
-                        self.planner.port(&view, switch, leader, host, has_port)
-                    }
-                },
-            };
-            if own == switch {
-                let member = GroupMember {
-                    host,
-                    mac: self.topology.host(host).mac,
-                    spec: frame::member_spec(node),
-                };
-                match node.ip == agent.leader {
-                    true => members.insert(0, member),
-                    false => members.push(member),
-                }
-            }
-            if node.ip == agent.leader {
-                continue;
-            }
-            if port == agent.port {
-                return Err(Refusal::Loop);
-            }
-            ports.insert(port);
-            routed.entry(port).or_default().push(*node);
-        }
-        let is_root = self.host_at_port(switch, agent.port).is_some();
-        let has_leader = members.first().is_some_and(|m| m.spec.ip == agent.leader);
-        match routed.is_empty() || is_root && !has_leader {
-            true => Err(Refusal::BadNodes),
-            false => Ok((routed, members)),
-        }
-    }
-
-    /// Starts the procedure that creates the switch's part of a group.
-    pub(super) fn create_part(&mut self, now: u64, switch: SwitchIndex, mcst_id: Ipv4Addr) {
-        if let Some(agent) = self.mrp.agents.get_mut(&(mcst_id, switch)) {
-            let creation = Creation {
-                mcst_id,
-                agent: Some(switch),
-            };
-            agent.stage = Stage::Creation(Box::new(Run::new(creation)));
-            self.begin::<Creation>(now, creation);
-        }
-    }
-
     /// Processes the failure or cancellation of the creation of a switch's part, before it is undone.
     pub(in crate::controller) fn part_failed(
-        &mut self,
-        now: u64,
+        &self,
         switch: SwitchIndex,
         mcst_id: Ipv4Addr,
-    ) {
-        let run = self.mrp.creation(mcst_id, switch);
+    ) -> Command {
+        let run = self.creation(mcst_id, switch);
         let refusal = match run.and_then(Run::failure) {
             Some(GroupError::Switch(SwitchError::Refused {
                 code: Code::ResourceExhausted,
@@ -251,101 +167,267 @@ impl Controller {
             })) => Refusal::Full,
             _ => Refusal::SwitchFailed,
         };
-        self.mrp_fail(now, mcst_id, refusal);
+        Command::FailGrowth(mcst_id, refusal)
     }
 
     /// Ends the creation of a switch's part, which succeeded or was undone.
     pub(in crate::controller) fn part_created(
         &mut self,
         now: u64,
+        network: &mut Network,
+        groups: &mut Groups,
         switch: SwitchIndex,
         mcst_id: Ipv4Addr,
-    ) {
-        let run = self.mrp.creation(mcst_id, switch);
-        if run.is_some_and(Run::is_done) {
-            self.mrp_forward(switch, mcst_id, |_| true);
-            let interval = self.config.mrp_repeat_ns;
-            if let Some(agent) = self.mrp.agents.get_mut(&(mcst_id, switch)) {
-                agent.note_processed(now, interval);
-            }
-            self.mrp_grown(now, mcst_id);
-        } else {
-            self.discard_growth(mcst_id);
+    ) -> Option<Command> {
+        let run = self.creation(mcst_id, switch);
+        if !run.is_some_and(Run::is_done) {
+            return Some(Command::DiscardGrowth(mcst_id));
         }
+        self.forward(network, groups, switch, mcst_id, |_| true);
+        let interval = network.config.mrp_repeat_ns;
+        if let Some(agent) = self.agents.get_mut(&(mcst_id, switch)) {
+            agent.note_processed(now, interval);
+        }
+        self.complete_group(network, groups, mcst_id)
     }
 
     /// Completes the group if every part is created.
-    fn mrp_grown(&mut self, now: u64, mcst_id: Ipv4Addr) {
-        let are_done = self
-            .mrp
-            .agents_of(mcst_id)
-            .all(|(_, agent)| agent.is_done());
-        let Some(registration) = self.groups.get_mut(&mcst_id) else {
-            return;
-        };
+    fn complete_group(
+        &mut self,
+        network: &mut Network,
+        groups: &mut Groups,
+        mcst_id: Ipv4Addr,
+    ) -> Option<Command> {
+        let are_done = self.agents_of(mcst_id).all(|(_, agent)| agent.is_done());
+        let registration = groups.get_mut(mcst_id)?;
         let expected = registration.growth().map(|growth| growth.expected);
-        if are_done && expected == Some(registration.group().members.len()) {
-            registration.end_growth();
-            let group = registration.group().info();
-            self.virtual_qpns.record(mcst_id, group.remote_qpn);
-            self.mrp.discard(mcst_id);
-            self.queue_reply(ApiReply::GroupFormed { group });
-            self.renew_lease(now, mcst_id);
+        if !are_done || expected != Some(registration.group().members.len()) {
+            return None;
         }
+        registration.end_growth();
+        let group = registration.group().info();
+        groups
+            .resources
+            .virtual_qpns
+            .record(mcst_id, group.remote_qpn);
+        self.discard(mcst_id);
+        network.reply(ApiReply::GroupFormed { group });
+        Some(Command::RenewLease(mcst_id))
     }
 
     /// Sends a refusal of a registration to its leader, and starts to undo the parts that agents have created.
-    pub(in crate::controller) fn mrp_fail(
+    pub(in crate::controller) fn fail_growth(
         &mut self,
-        now: u64,
+        network: &mut Network,
+        groups: &mut Groups,
         mcst_id: Ipv4Addr,
         refusal: Refusal,
-    ) {
-        let agents = self.mrp.agents_of(mcst_id);
+    ) -> Vec<Command> {
+        let agents = self.agents_of(mcst_id);
         let of_agents = agents.map(|(_, agent)| agent.leader).min();
-        let leader = self.leader_of(mcst_id).or(of_agents);
-        match self.groups.get_mut(&mcst_id).map(|r| r.growth_mut()) {
-            None => self.mrp.discard_registration(mcst_id),
+        let leader = groups.leader_of(mcst_id).or(of_agents);
+        match groups.get_mut(mcst_id).map(|r| r.growth_mut()) {
+            None => self.discard_registration(mcst_id),
             Some(Some(growth)) if growth.refusal.is_none() => growth.refusal = Some(refusal),
             // Already refused, or not created by agents.
-            Some(_) => return,
+            Some(_) => return Vec::new(),
         }
         if let Some(leader) = leader {
-            self.mrp_refuse(mcst_id, leader, refusal);
+            self.refuse(network, groups, mcst_id, leader, refusal);
         }
-        for switch in self.mrp.stop(mcst_id) {
-            let creation = Creation {
-                mcst_id,
-                agent: Some(switch),
-            };
-            self.cancel::<Creation>(now, creation);
-        }
-        self.discard_growth(mcst_id);
+        let begun = self.stop(mcst_id).into_iter();
+        let creations = begun.map(|switch| Creation {
+            mcst_id,
+            agent: Some(switch),
+        });
+        creations
+            .map(Command::CancelCreation)
+            .chain([Command::DiscardGrowth(mcst_id)])
+            .collect()
     }
 
     /// Processes the failure of a switch on which agents have created a part of a group.
-    pub(in crate::controller) fn growth_switch_failed(
+    pub(in crate::controller) fn switch_failed(
         &mut self,
-        now: u64,
         mcst_id: Ipv4Addr,
         switch: SwitchIndex,
-        error: &SwitchError,
-    ) {
-        if let Some(run) = self.mrp.creation_mut(mcst_id, switch) {
-            run.switch_failed(switch, error.clone());
+        error: SwitchError,
+    ) -> Command {
+        if let Some(run) = self.creation_mut(mcst_id, switch) {
+            run.switch_failed(switch, error);
         }
-        self.mrp_fail(now, mcst_id, Refusal::SwitchFailed);
+        Command::FailGrowth(mcst_id, Refusal::SwitchFailed)
     }
 
     /// Removes a refused group once every agent has undone its part.
-    fn discard_growth(&mut self, mcst_id: Ipv4Addr) {
-        let growth = self.groups.get(&mcst_id).and_then(|r| r.growth());
+    pub(in crate::controller) fn discard_growth(
+        &mut self,
+        network: &mut Network,
+        groups: &mut Groups,
+        mcst_id: Ipv4Addr,
+    ) -> Option<Command> {
+        let growth = groups.get(mcst_id).and_then(|r| r.growth());
         let is_refused = growth.is_some_and(|growth| growth.refusal.is_some());
-        let mut agents = self.mrp.agents_of(mcst_id);
-        if is_refused && agents.all(|(_, agent)| agent.is_undone()) {
-            drop(agents);
-            let possible_leftovers = self.mrp.discard(mcst_id);
-            self.discard_group(mcst_id, &possible_leftovers);
+        let are_undone = self.agents_of(mcst_id).all(|(_, agent)| agent.is_undone());
+        if !is_refused || !are_undone {
+            return None;
+        }
+        let possible_leftovers = self.discard(mcst_id);
+        groups.discard(network, mcst_id, &possible_leftovers);
+        Some(Command::GroupDiscarded(mcst_id))
+    }
+
+    /// Sends the registration packets of a switch's agent to its neighbours: those that contain a node for which
+    /// `is_wanted` is true.
+    pub(super) fn forward(
+        &mut self,
+        network: &mut Network,
+        groups: &Groups,
+        switch: SwitchIndex,
+        mcst_id: Ipv4Addr,
+        is_wanted: impl Fn(&Node) -> bool,
+    ) {
+        let Some(agent) = self.agents.get(&(mcst_id, switch)) else {
+            return;
+        };
+        let (leader, initial_psn) = (agent.leader, agent.initial_psn);
+        let group = transmit::group_node(groups, mcst_id);
+        let mut frames = Vec::new();
+        for (port, downstream) in &agent.downstream {
+            match downstream {
+                Downstream::Member(nodes) => {
+                    let nodes = nodes.iter().filter(|node| is_wanted(node));
+                    frames.extend(nodes.map(|node| {
+                        let (topology, psn) = (&network.topology, initial_psn);
+                        let frame = transmit::member_frame(
+                            topology,
+                            Kind::Register,
+                            leader,
+                            psn,
+                            node,
+                            group,
+                        );
+                        (*port, frame)
+                    }));
+                }
+                Downstream::Switch(packets) => {
+                    let packets = packets.iter().filter(|p| p.nodes.iter().any(&is_wanted));
+                    frames.extend(packets.map(|packet| {
+                        let frame = frame::build(VIRTUAL_MAC, leader, mcst_id, packet);
+                        (*port, frame)
+                    }));
+                }
+            }
+        }
+        for (port, frame) in frames {
+            network.send_frame(switch, port, frame);
         }
     }
+}
+
+/// Tree of the whole group, computed by the first agent, which receives every node. `None` if the policy lets each
+/// switch choose its ports by itself.
+fn tree_of(
+    network: &Network,
+    groups: &Groups,
+    mcst_id: Ipv4Addr,
+    agent: &Agent,
+) -> Result<Option<Tree>, Refusal> {
+    if network.planner.is_local() {
+        return Ok(None);
+    }
+    if let Some(registration) = groups.get(mcst_id) {
+        return Ok(registration.growth().and_then(|growth| growth.tree.clone()));
+    }
+    let ips = agent.members().map(|node| node.ip);
+    let others = ips.filter(|ip| *ip != agent.leader);
+    let hosts: Option<Vec<_>> = [agent.leader]
+        .into_iter()
+        .chain(others)
+        .map(|ip| network.topology.host_with_ip(ip))
+        .collect();
+    let hosts = hosts.ok_or(Refusal::BadNodes)?;
+    let (own, _) = network.topology.attachment(hosts[0]);
+    if !hosts.iter().all(|host| network.paths().reaches(own, *host)) {
+        return Err(Refusal::SwitchFailed);
+    }
+    Ok(Some(Tree::grow(&network.planner, &network.view(), &hosts)))
+}
+
+/// Chooses the port of this switch that leads to each member: by the tree of the group, or without one by the policy.
+fn choose(
+    network: &Network,
+    switch: SwitchIndex,
+    agent: &Agent,
+    tree: Option<&Tree>,
+) -> Result<ChosenPorts, Refusal> {
+    let view = network.view();
+    let planned = tree.map(|tree| tree.ports_to_hosts(&network.topology, switch));
+    let leader = network.topology.host_with_ip(agent.leader);
+    let leader = leader.ok_or(Refusal::BadNodes)?;
+    let mut ports = BTreeSet::from([agent.port]);
+    let mut routed: BTreeMap<u32, Vec<Node>> = BTreeMap::new();
+    let mut members: Vec<GroupMember> = Vec::new();
+    let mut seen = BTreeSet::new();
+    for node in agent.members() {
+        let host = network.topology.host_with_ip(node.ip);
+        let host = host.ok_or(Refusal::BadNodes)?;
+        if !seen.insert(host) || node.qpn.get() == 0 {
+            return Err(Refusal::BadNodes);
+        }
+        if node.region.is_some_and(|region| !region.is_aligned()) {
+            return Err(Refusal::BadRegion);
+        }
+        if !network.paths().reaches(switch, host) {
+            return Err(Refusal::SwitchFailed);
+        }
+        let (own, host_port) = network.topology.attachment(host);
+        let port = match own == switch {
+            true => host_port,
+            false => match &planned {
+                Some(planned) => *planned.get(&host).ok_or(Refusal::SwitchFailed)?,
+                None => {
+                    let has_port = |port| ports.contains(&port);
+                    network.planner.port(&view, switch, leader, host, has_port)
+                }
+            },
+        };
+        if own == switch {
+            let member = GroupMember {
+                host,
+                mac: network.topology.host(host).mac,
+                spec: frame::member_spec(node),
+            };
+            match node.ip == agent.leader {
+                true => members.insert(0, member),
+                false => members.push(member),
+            }
+        }
+        if node.ip == agent.leader {
+            continue;
+        }
+        if port == agent.port {
+            return Err(Refusal::Loop);
+        }
+        ports.insert(port);
+        routed.entry(port).or_default().push(*node);
+    }
+    let is_root = network.host_at_port(switch, agent.port).is_some();
+    let has_leader = members.first().is_some_and(|m| m.spec.ip == agent.leader);
+    match routed.is_empty() || is_root && !has_leader {
+        true => Err(Refusal::BadNodes),
+        false => Ok((routed, members)),
+    }
+}
+
+/// Virtual queue pair number of a group, which its leader names in the node `named` of the group.
+fn virtual_qpn(
+    groups: &mut Groups,
+    mcst_id: Ipv4Addr,
+    named: Option<Node>,
+) -> Result<QpNum, Refusal> {
+    let named = named.filter(|node| node.ip == mcst_id);
+    let wanted = named.ok_or(Refusal::BadQueuePair)?.qpn;
+    let chosen = groups.resources.virtual_qpns.choose(mcst_id, Some(wanted));
+    chosen.map_err(|_| Refusal::BadQueuePair)
 }

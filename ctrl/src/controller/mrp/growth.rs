@@ -9,7 +9,7 @@ use crate::tree::Tree;
 /// State of a group registered in band, while the agents of its switches (`agent.rs`) create their parts of it.
 #[derive(Debug)]
 pub(in crate::controller) struct Growth {
-    pub(super) leader: Ipv4Addr,
+    pub(in crate::controller) leader: Ipv4Addr,
     /// Tree of the whole group; `None` if the policy lets each switch choose its ports by itself.
     pub(super) tree: Option<Tree>,
     /// Number of members in the leader's packets.

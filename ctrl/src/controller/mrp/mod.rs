@@ -17,7 +17,7 @@ mod claim;
 pub(super) mod frame;
 mod growth;
 mod limits;
-mod transmit;
+pub(super) mod transmit;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -25,14 +25,17 @@ use std::net::Ipv4Addr;
 use alfirk_roce::wire::mrp::{Kind, Node, Refusal, Repr, MAX_NODES};
 
 use super::change::Origin;
+use super::command::Command;
 use super::creation::Creation;
 use super::event::MemberSpec;
+use super::groups::Groups;
+use super::links;
+use super::network::Network;
 use super::procedure::Run;
 use super::removal::Reason;
 use super::status::MrpStats;
 use super::timers::Timers;
-use super::Controller;
-use crate::topology::{HostIndex, Node as TopologyNode, SwitchIndex};
+use crate::topology::{Node as TopologyNode, SwitchIndex, Topology};
 use agent::{Agent, PacketKind, Stage};
 use agreement::Invitations;
 use claim::{Claim, ClaimKey, MAX_CLAIMS};
@@ -53,7 +56,7 @@ pub(super) struct Mrp {
     agents: BTreeMap<(Ipv4Addr, SwitchIndex), Agent>,
     /// Time at which each unfinished registration is refused, by group address.
     deadlines: Timers<Ipv4Addr>,
-    pub(super) invitations: Invitations,
+    invitations: Invitations,
     limits: Limits,
     stats: MrpStats,
 }
@@ -141,238 +144,237 @@ impl Mrp {
         self.discard(mcst_id);
         self.limits.discard(mcst_id);
     }
-}
 
-/// Whether a node of a registration packet describes the member `spec`. Lengths of memory regions are not compared, because
-/// the tables of switches do not contain them.
-fn is_same(spec: &MemberSpec, node: &Node) -> bool {
-    let place = |spec: &MemberSpec| spec.region.map(|region| (region.va, region.rkey));
-    let named = frame::member_spec(node);
-    spec.ip == named.ip && spec.qpn == named.qpn && place(spec) == place(&named)
-}
-
-impl Controller {
     /// Counters of registration packets.
-    pub fn mrp_stats(&self) -> MrpStats {
-        self.mrp.stats
+    pub(super) fn stats(&self) -> MrpStats {
+        self.stats
     }
 
     /// Number of registrations in band that have not ended, and the number of member entries (nodes) that they store.
     #[cfg(test)]
     pub(super) fn claimed_in_band(&self) -> (usize, usize) {
-        let nodes = self
-            .mrp
-            .claims
-            .values()
-            .map(|claim| claim.agent.node_count());
-        (self.mrp.claims.len(), nodes.sum())
+        let nodes = self.claims.values().map(|claim| claim.agent.node_count());
+        (self.claims.len(), nodes.sum())
     }
 
     /// Processes a registration packet or marker that a switch received at `port` and passed to the controller.
-    pub(super) fn mrp_frame(&mut self, now: u64, switch: SwitchIndex, port: u32, frame: &[u8]) {
-        if !self.switches[switch.0].boot.is_ready() {
+    pub(super) fn frame(
+        &mut self,
+        now: u64,
+        network: &mut Network,
+        groups: &mut Groups,
+        (switch, port): (SwitchIndex, u32),
+        frame: &[u8],
+    ) -> Vec<Command> {
+        if !network.is_ready(switch) {
             // The host will retransmit it.
-            return;
+            return Vec::new();
         }
-        let is_from_host = self.host_at_port(switch, port).is_some();
+        let is_from_host = network.host_at_port(switch, port).is_some();
         let verdict = match is_from_host {
-            true => self.pace(now, switch, port),
+            true => self.pace(now, network, switch, port),
             // Packets from other switches are sent by their agents.
             false => Verdict::Process,
         };
         if verdict == Verdict::Drop {
-            return;
+            return Vec::new();
         }
         let received = frame::parse(frame);
         if let Some(marker) = received
             .as_ref()
-            .filter(|r| !is_from_host && self.is_marker(r))
+            .filter(|r| !is_from_host && links::is_marker(&network.config, r))
         {
-            return self.marker_received(now, (switch, port), marker.packet.initial_psn);
+            let number = marker.packet.initial_psn;
+            return vec![Command::MarkerReceived((switch, port), number)];
         }
-        let Some(received) = received.filter(|r| self.is_from_permitted_port(switch, port, r))
-        else {
-            self.mrp.stats.wrong += 1;
-            return;
+        let is_permitted =
+            |r: &Received| is_from_permitted_port(network, groups, (switch, port), r);
+        let Some(received) = received.filter(is_permitted) else {
+            self.stats.wrong += 1;
+            return Vec::new();
         };
+        let (mcst_id, sender) = (received.destination, received.source);
         if verdict == Verdict::Refuse {
-            let (mcst_id, host) = (received.destination, received.source);
-            return self.mrp_refuse(mcst_id, host, Refusal::TooFast);
+            self.refuse(network, groups, mcst_id, sender, Refusal::TooFast);
+            return Vec::new();
         }
-        if is_from_host && self.is_leader(&received) {
-            self.renew_lease(now, received.destination);
+        let is_from_leader = is_from_host && groups.leader_of(mcst_id) == Some(sender);
+        let mut commands = Vec::new();
+        if is_from_leader {
+            commands.push(Command::RenewLease(mcst_id));
         }
         match received.packet.kind {
-            Kind::Register => self.mrp_register(now, switch, port, &received),
-            Kind::Deregister if is_from_host => self.mrp_deregister(now, &received),
-            Kind::Join if is_from_host => self.mrp_join(now, &received),
-            Kind::Leave if is_from_host => self.mrp_leave(now, &received),
-            Kind::Agree if is_from_host => self.mrp_agree(now, &received),
-            Kind::Stalled if is_from_host && self.may_be_source(&received) => {
-                self.mrp.stats.accepted += 1;
-                let (mcst_id, member) = (received.destination, received.source);
-                self.member_reports_stall(now, mcst_id, member);
-                self.watch(now, mcst_id);
+            Kind::Register => {
+                let more = self.register(now, network, groups, (switch, port), &received);
+                commands.extend(more);
             }
-            Kind::Alive if is_from_host && self.is_leader(&received) => {
-                self.mrp.stats.accepted += 1;
+            Kind::Deregister if is_from_host => {
+                commands.extend(self.deregister(network, groups, &received));
             }
-            _ => self.mrp.stats.wrong += 1,
+            Kind::Join if is_from_host => commands.extend(self.join(network, groups, &received)),
+            Kind::Leave if is_from_host => commands.extend(self.leave(network, groups, &received)),
+            Kind::Agree if is_from_host => {
+                commands.extend(self.agree(now, network, groups, &received));
+            }
+            Kind::Stalled if is_from_host && may_be_source(groups, &received) => {
+                self.stats.accepted += 1;
+                commands.push(Command::StallReported(mcst_id, sender));
+                commands.push(Command::Watch(mcst_id));
+            }
+            Kind::Alive if is_from_leader => {
+                self.stats.accepted += 1;
+            }
+            _ => self.stats.wrong += 1,
         }
+        commands
     }
 
     /// Verdict of the rate limit on a packet of a host.
-    fn pace(&mut self, now: u64, switch: SwitchIndex, port: u32) -> Verdict {
-        let rate = self.config.mrp_rate;
-        let verdict = self.mrp.limits.admit(now, (switch, port), rate);
-        self.mrp.stats.limited += u64::from(verdict != Verdict::Process);
+    fn pace(&mut self, now: u64, network: &Network, switch: SwitchIndex, port: u32) -> Verdict {
+        let rate = network.config.mrp_rate;
+        let verdict = self.limits.admit(now, (switch, port), rate);
+        self.stats.limited += u64::from(verdict != Verdict::Process);
         verdict
     }
 
     /// Records the current leader of a group registered in band, for the limit of groups per host.
-    pub(super) fn note_leader(&mut self, mcst_id: Ipv4Addr) {
-        let is_in_band = self
-            .groups
-            .get(&mcst_id)
-            .is_some_and(|r| r.group().is_in_band);
-        match self.leader_of(mcst_id).filter(|_| is_in_band) {
-            Some(leader) => self.mrp.limits.lead(leader, mcst_id),
-            None => self.mrp.limits.discard(mcst_id),
+    pub(super) fn note_leader(&mut self, groups: &Groups, mcst_id: Ipv4Addr) {
+        let is_in_band = groups.group(mcst_id).is_some_and(|group| group.is_in_band);
+        match groups.leader_of(mcst_id).filter(|_| is_in_band) {
+            Some(leader) => self.limits.lead(leader, mcst_id),
+            None => self.limits.discard(mcst_id),
         }
     }
 
-    /// Maximum number of packets of one registration: enough for all hosts of the topology, each with a memory region.
-    fn max_packets(&self) -> usize {
-        (NODES_OF_LONGEST * self.topology.hosts().len()).div_ceil(MAX_NODES - NODES_OF_LONGEST) + 1
+    /// Discards the invitations and the leader of a group that is removed.
+    pub(super) fn discard_group(&mut self, groups: &Groups, mcst_id: Ipv4Addr) {
+        self.invitations.discard(mcst_id);
+        self.note_leader(groups, mcst_id);
     }
 
-    /// Refuses registrations whose deadline has passed, and processes the deadlines of claims and invitations.
-    pub(super) fn mrp_timeout(&mut self, now: u64) {
-        while let Some(mcst_id) = self.mrp.deadlines.pop_due(now) {
-            self.mrp_fail(now, mcst_id, Refusal::Busy);
-        }
-        self.claim_timeout(now);
-        self.invitation_timeout(now);
+    /// Sends a refusal to the host that registers or changes a group in band.
+    pub(super) fn refuse(
+        &mut self,
+        network: &mut Network,
+        groups: &Groups,
+        mcst_id: Ipv4Addr,
+        leader: Ipv4Addr,
+        refusal: Refusal,
+    ) {
+        self.stats.refused += 1;
+        tracing::info!(%mcst_id, %leader, "registration refused: {refusal}");
+        transmit::reply(
+            network,
+            groups,
+            mcst_id,
+            leader,
+            Kind::Refuse,
+            refusal.bits(),
+        );
     }
 
-    /// Whether a packet came in at a permitted port: from a host with its own source address, or from another switch with
-    /// the address of the group's leader.
-    fn is_from_permitted_port(&self, switch: SwitchIndex, port: u32, received: &Received) -> bool {
-        let range = self.config.group_range;
-        let leader = self.leader_of(received.destination);
-        range.may_be_group(received.destination)
-            && match self
-                .topology
-                .neighbour_at(switch, port)
-                .map(|n| n.peer.node)
-            {
-                Some(TopologyNode::Host(host)) => self.topology.host(host).ip == received.source,
-                Some(TopologyNode::Switch(_)) => leader == Some(received.source),
-                None => false,
-            }
+    /// Commands that refuse the unfinished registrations whose deadline has passed.
+    pub(super) fn registration_timeout(&mut self, now: u64) -> Vec<Command> {
+        let due = std::iter::from_fn(|| self.deadlines.pop_due(now));
+        due.map(|mcst_id| Command::FailGrowth(mcst_id, Refusal::Busy))
+            .collect()
     }
 
-    fn host_at_port(&self, switch: SwitchIndex, port: u32) -> Option<HostIndex> {
-        match self.topology.neighbour_at(switch, port)?.peer.node {
-            TopologyNode::Host(host) => Some(host),
-            TopologyNode::Switch(_) => None,
-        }
-    }
-
-    fn is_leader(&self, received: &Received) -> bool {
-        self.leader_of(received.destination) == Some(received.source)
-    }
-
-    /// Whether a packet is from a member that may be the source. Such a member may report that there is no progress.
-    fn may_be_source(&self, received: &Received) -> bool {
-        let group = self.groups.get(&received.destination).map(|r| r.group());
-        let mut members = group.into_iter().flat_map(|group| &group.members);
-        members.any(|m| m.spec.ip == received.source && m.spec.may_send)
-    }
-
-    fn leader_of(&self, mcst_id: Ipv4Addr) -> Option<Ipv4Addr> {
-        let registration = self.groups.get(&mcst_id)?;
-        match registration.growth() {
-            Some(growth) => Some(growth.leader),
-            None => registration.group().members.first().map(|m| m.spec.ip),
-        }
-    }
-
-    fn mrp_register(&mut self, now: u64, switch: SwitchIndex, port: u32, received: &Received) {
+    fn register(
+        &mut self,
+        now: u64,
+        network: &mut Network,
+        groups: &mut Groups,
+        (switch, port): (SwitchIndex, u32),
+        received: &Received,
+    ) -> Vec<Command> {
         let (leader, mcst_id) = (received.source, received.destination);
-        match self.groups.get(&mcst_id) {
+        match groups.get(mcst_id) {
             None => {}
-            Some(_) if self.leader_of(mcst_id) != Some(leader) => {
-                return self.mrp_refuse(mcst_id, leader, Refusal::Taken);
+            Some(_) if groups.leader_of(mcst_id) != Some(leader) => {
+                self.refuse(network, groups, mcst_id, leader, Refusal::Taken);
+                return Vec::new();
             }
             Some(registration) if registration.is_ready() => {
-                return self.mrp_repeat(now, mcst_id, &received.packet);
+                self.repeat(now, network, groups, mcst_id, &received.packet);
+                return Vec::new();
             }
             Some(registration) => match registration.growth() {
                 Some(growth) if growth.refusal.is_none() => {}
                 // Being removed, or created through the control service: the leader will retransmit.
-                _ => return,
+                _ => return Vec::new(),
             },
         }
-        if self.host_at_port(switch, port).is_some() && !self.groups.contains_key(&mcst_id) {
-            return self.mrp_claim(now, switch, port, received);
+        if network.host_at_port(switch, port).is_some() && !groups.contains(mcst_id) {
+            self.claim(now, network, groups, (switch, port), received);
+            return Vec::new();
         }
-        if usize::from(received.packet.total) > self.max_packets() {
-            self.mrp.stats.wrong += 1;
-            return;
+        if usize::from(received.packet.total) > max_packets(&network.topology) {
+            self.stats.wrong += 1;
+            return Vec::new();
         }
-        let deadline = now + self.config.mrp_timeout_ns;
-        let interval = self.config.mrp_repeat_ns;
+        let deadline = now + network.config.mrp_timeout_ns;
+        let interval = network.config.mrp_repeat_ns;
         let key = (mcst_id, switch);
         let fresh = || Agent::new(leader, port, &received.packet);
-        let agent = self.mrp.agents.entry(key).or_insert_with(fresh);
+        let agent = self.agents.entry(key).or_insert_with(fresh);
         if agent.port != port {
             // The switch is reached by two paths: there is a loop.
-            return self.mrp_fail(now, mcst_id, Refusal::Loop);
+            return vec![Command::FailGrowth(mcst_id, Refusal::Loop)];
         }
         match agent.add_packet(&received.packet) {
-            PacketKind::Foreign => self.mrp.stats.wrong += 1,
+            PacketKind::Foreign => self.stats.wrong += 1,
             PacketKind::Repeated => {
-                self.mrp.stats.repeated += 1;
+                self.stats.repeated += 1;
                 let seq = received.packet.seq;
                 if agent.is_done() && agent.may_repeat(now, seq, interval) {
                     let named = received.packet.members().map(|node| node.ip);
                     let named: BTreeSet<Ipv4Addr> = named.collect();
-                    self.mrp_forward(switch, mcst_id, |node| named.contains(&node.ip));
+                    self.forward(network, groups, switch, mcst_id, |node| {
+                        named.contains(&node.ip)
+                    });
                 }
             }
             PacketKind::New => {
-                self.mrp.stats.accepted += 1;
-                self.mrp.deadlines.set(mcst_id, deadline);
+                self.stats.accepted += 1;
+                self.deadlines.set(mcst_id, deadline);
             }
             PacketKind::Last => {
-                self.mrp.stats.accepted += 1;
-                self.mrp.deadlines.set(mcst_id, deadline);
-                self.mrp_build(now, switch, mcst_id);
+                self.stats.accepted += 1;
+                self.deadlines.set(mcst_id, deadline);
+                return vec![self.build(network, groups, switch, mcst_id)];
             }
         }
+        Vec::new()
     }
 
     /// Processes a registration packet of a host, which begins or continues a claim.
-    fn mrp_claim(&mut self, now: u64, switch: SwitchIndex, port: u32, received: &Received) {
+    fn claim(
+        &mut self,
+        now: u64,
+        network: &mut Network,
+        groups: &mut Groups,
+        (switch, port): (SwitchIndex, u32),
+        received: &Received,
+    ) {
         let (leader, mcst_id) = (received.source, received.destination);
         let packet = &received.packet;
         let key = (mcst_id, leader);
-        if usize::from(packet.total) > self.max_packets() {
-            self.mrp.drop_claim(key);
-            return self.mrp_refuse(mcst_id, leader, Refusal::BadNodes);
+        if usize::from(packet.total) > max_packets(&network.topology) {
+            self.drop_claim(key);
+            return self.refuse(network, groups, mcst_id, leader, Refusal::BadNodes);
         }
-        if !self.mrp.claims.contains_key(&key) {
-            let limit = self.config.groups_per_host;
-            if !self.mrp.limits.may_claim(key, limit, MAX_CLAIMS) {
-                return self.mrp_refuse(mcst_id, leader, Refusal::TooMany);
+        if !self.claims.contains_key(&key) {
+            let limit = network.config.groups_per_host;
+            if !self.limits.may_claim(key, limit, MAX_CLAIMS) {
+                return self.refuse(network, groups, mcst_id, leader, Refusal::TooMany);
             }
-            self.mrp.limits.claim(key);
+            self.limits.claim(key);
         }
-        let most_nodes = self.topology.hosts().len() + 1;
-        let deadline = now + self.config.mrp_timeout_ns;
+        let most_nodes = network.topology.hosts().len() + 1;
+        let deadline = now + network.config.mrp_timeout_ns;
         let fresh = || Claim::new(switch, Agent::new(leader, port, packet));
-        let claim = self.mrp.claims.entry(key).or_insert_with(fresh);
+        let claim = self.claims.entry(key).or_insert_with(fresh);
         let mut part = claim.add_packet(packet, most_nodes);
         if part == Ok(PacketKind::Foreign) {
             // The leader has restarted.
@@ -381,33 +383,40 @@ impl Controller {
         }
         match part {
             Err(refusal) => {
-                self.mrp.drop_claim(key);
-                self.mrp_refuse(mcst_id, leader, refusal);
+                self.drop_claim(key);
+                self.refuse(network, groups, mcst_id, leader, refusal);
             }
-            Ok(PacketKind::Foreign) => self.mrp.stats.wrong += 1,
+            Ok(PacketKind::Foreign) => self.stats.wrong += 1,
             Ok(PacketKind::Repeated) => {
-                self.mrp.stats.repeated += 1;
+                self.stats.repeated += 1;
                 let missing = claim.missing_members(packet);
-                let interval = self.config.mrp_repeat_ns;
+                let interval = network.config.mrp_repeat_ns;
                 if !missing.is_empty() && claim.agent.may_repeat(now, packet.seq, interval) {
-                    self.invite(now, mcst_id, leader, &missing);
+                    self.invite(now, network, groups, mcst_id, leader, &missing);
                 }
             }
             Ok(PacketKind::New) => {
-                self.mrp.stats.accepted += 1;
-                self.mrp.claim_deadlines.set(key, deadline);
+                self.stats.accepted += 1;
+                self.claim_deadlines.set(key, deadline);
             }
             Ok(PacketKind::Last) => {
-                self.mrp.stats.accepted += 1;
-                self.claim_members(now, key);
+                self.stats.accepted += 1;
+                self.claim_members(now, network, groups, key);
             }
         }
     }
 
     /// Processes a repeated registration of a group in use: members get their packets again, as confirmations may be lost.
-    fn mrp_repeat(&mut self, now: u64, mcst_id: Ipv4Addr, packet: &Repr) {
-        let interval = self.config.mrp_repeat_ns;
-        let Some(registration) = self.groups.get_mut(&mcst_id) else {
+    fn repeat(
+        &mut self,
+        now: u64,
+        network: &mut Network,
+        groups: &mut Groups,
+        mcst_id: Ipv4Addr,
+        packet: &Repr,
+    ) {
+        let interval = network.config.mrp_repeat_ns;
+        let Some(registration) = groups.get_mut(mcst_id) else {
             return;
         };
         let is_due = registration.may_repeat(now, packet.members().map(|n| n.ip), interval);
@@ -422,96 +431,164 @@ impl Controller {
         let is_same_group = packet.group().is_none_or(|named| *named == own)
             && packet.initial_psn == group.initial_psn;
         if !is_same_group || !packet.members().all(is_member) {
-            return self.mrp_refuse(mcst_id, leader, Refusal::Taken);
+            return self.refuse(network, groups, mcst_id, leader, Refusal::Taken);
         }
-        self.mrp.stats.repeated += 1;
+        self.stats.repeated += 1;
         let others = packet.members();
         let others = others.filter(|node| node.ip != leader && is_due.contains(&node.ip));
         let frames: Vec<_> = others
             .filter_map(|node| {
-                let host = self.topology.host_with_ip(node.ip)?;
+                let host = network.topology.host_with_ip(node.ip)?;
                 let psn = packet.initial_psn;
-                let frame = self.mrp_member_frame(Kind::Register, mcst_id, leader, psn, node);
-                Some((self.topology.attachment(host), frame))
+                let topology = &network.topology;
+                let frame =
+                    transmit::member_frame(topology, Kind::Register, leader, psn, node, own);
+                Some((network.topology.attachment(host), frame))
             })
             .collect();
         for ((switch, port), frame) in frames {
-            self.send_frame(switch, port, frame);
+            network.send_frame(switch, port, frame);
         }
     }
 
-    fn mrp_deregister(&mut self, now: u64, received: &Received) {
+    fn deregister(
+        &mut self,
+        network: &mut Network,
+        groups: &Groups,
+        received: &Received,
+    ) -> Option<Command> {
         let (leader, mcst_id) = (received.source, received.destination);
-        self.mrp.stats.accepted += 1;
-        match self.groups.get(&mcst_id) {
+        self.stats.accepted += 1;
+        match groups.get(mcst_id) {
             None => {
-                self.mrp.drop_claim((mcst_id, leader));
-                self.mrp_reply(mcst_id, leader, Kind::Confirm, 0);
+                self.drop_claim((mcst_id, leader));
+                transmit::reply(network, groups, mcst_id, leader, Kind::Confirm, 0);
+                None
             }
-            Some(_) if self.leader_of(mcst_id) != Some(leader) => {
-                self.mrp_refuse(mcst_id, leader, Refusal::NoSuchGroup);
+            Some(_) if groups.leader_of(mcst_id) != Some(leader) => {
+                self.refuse(network, groups, mcst_id, leader, Refusal::NoSuchGroup);
+                None
             }
             Some(registration) if registration.is_at_rest() => {
-                self.remove(now, mcst_id, Reason::Dissolved(leader));
+                Some(Command::Remove(mcst_id, Reason::Dissolved(leader)))
             }
             Some(registration) if registration.growth().is_some() => {
-                self.mrp_fail(now, mcst_id, Refusal::NoSuchGroup);
+                Some(Command::FailGrowth(mcst_id, Refusal::NoSuchGroup))
             }
             // Already in progress; the leader will retransmit.
-            Some(_) => {}
+            Some(_) => None,
         }
     }
 
-    fn mrp_join(&mut self, now: u64, received: &Received) {
+    fn join(
+        &mut self,
+        network: &mut Network,
+        groups: &Groups,
+        received: &Received,
+    ) -> Option<Command> {
         let (leader, mcst_id) = (received.source, received.destination);
-        self.mrp.stats.accepted += 1;
+        self.stats.accepted += 1;
         let nodes: Vec<Node> = received.packet.members().copied().collect();
-        let (Some(registration), [node]) = (self.groups.get(&mcst_id), &nodes[..]) else {
-            return self.mrp_refuse(mcst_id, leader, Refusal::NoSuchGroup);
+        let (Some(registration), [node]) = (groups.get(mcst_id), &nodes[..]) else {
+            self.refuse(network, groups, mcst_id, leader, Refusal::NoSuchGroup);
+            return None;
         };
-        if self.leader_of(mcst_id) != Some(leader) {
-            return self.mrp_refuse(mcst_id, leader, Refusal::NoSuchGroup);
+        if groups.leader_of(mcst_id) != Some(leader) {
+            self.refuse(network, groups, mcst_id, leader, Refusal::NoSuchGroup);
+            return None;
         }
         if !registration.is_at_rest() {
             // The change may be this request; the leader will retransmit.
-            return;
+            return None;
         }
         let mut members = registration.group().members.iter();
         match members.find(|m| m.spec.ip == node.ip).copied() {
             Some(member) if is_same(&member.spec, node) => {
-                self.mrp.stats.repeated += 1;
+                self.stats.repeated += 1;
                 let first = registration.group().initial_psn;
                 let psn = registration.initial_psn_of_joined(node.ip).unwrap_or(first);
-                self.notify_joined(mcst_id, &member, psn);
+                transmit::notify_joined(network, groups, mcst_id, &member, psn);
+                None
             }
             _ => {
                 if node.region.is_some_and(|region| !region.is_aligned()) {
-                    return self.mrp_refuse(mcst_id, leader, Refusal::BadRegion);
+                    self.refuse(network, groups, mcst_id, leader, Refusal::BadRegion);
+                    return None;
                 }
                 let spec = frame::member_spec(node);
-                self.invite_to_join(now, Origin::Leader(leader), mcst_id, spec);
+                Some(Command::InviteToJoin(Origin::Leader(leader), mcst_id, spec))
             }
         }
     }
 
-    fn mrp_leave(&mut self, now: u64, received: &Received) {
+    fn leave(
+        &mut self,
+        network: &mut Network,
+        groups: &Groups,
+        received: &Received,
+    ) -> Option<Command> {
         let (leader, mcst_id) = (received.source, received.destination);
-        self.mrp.stats.accepted += 1;
-        let registration = self.groups.get(&mcst_id);
-        let Some(registration) = registration.filter(|_| self.leader_of(mcst_id) == Some(leader))
+        self.stats.accepted += 1;
+        let registration = groups.get(mcst_id);
+        let Some(registration) = registration.filter(|_| groups.leader_of(mcst_id) == Some(leader))
         else {
-            return self.mrp_refuse(mcst_id, leader, Refusal::NoSuchGroup);
+            self.refuse(network, groups, mcst_id, leader, Refusal::NoSuchGroup);
+            return None;
         };
         if !registration.is_at_rest() {
-            return;
+            return None;
         }
         let members = &registration.group().members;
         let is_member = |ip: &Ipv4Addr| members.iter().any(|m| m.spec.ip == *ip);
         let named = received.packet.members().map(|node| node.ip);
         let leaving: Vec<Ipv4Addr> = named.filter(is_member).collect();
         match leaving.is_empty() {
-            true => self.mrp_reply(mcst_id, leader, Kind::Confirm, 0),
-            false => self.leave(now, Origin::Leader(leader), mcst_id, leaving),
+            true => {
+                transmit::reply(network, groups, mcst_id, leader, Kind::Confirm, 0);
+                None
+            }
+            false => Some(Command::Leave(Origin::Leader(leader), mcst_id, leaving)),
         }
     }
+}
+
+/// Maximum number of packets of one registration: enough for all hosts of the topology, each with a memory region.
+fn max_packets(topology: &Topology) -> usize {
+    (NODES_OF_LONGEST * topology.hosts().len()).div_ceil(MAX_NODES - NODES_OF_LONGEST) + 1
+}
+
+/// Whether a packet came in at a permitted port: from a host with its own source address, or from another switch with the
+/// address of the group's leader.
+fn is_from_permitted_port(
+    network: &Network,
+    groups: &Groups,
+    (switch, port): (SwitchIndex, u32),
+    received: &Received,
+) -> bool {
+    let topology = &network.topology;
+    let leader = groups.leader_of(received.destination);
+    network
+        .config
+        .group_range
+        .may_be_group(received.destination)
+        && match topology.neighbour_at(switch, port).map(|n| n.peer.node) {
+            Some(TopologyNode::Host(host)) => topology.host(host).ip == received.source,
+            Some(TopologyNode::Switch(_)) => leader == Some(received.source),
+            None => false,
+        }
+}
+
+/// Whether a packet is from a member that may be the source. Such a member may report that there is no progress.
+fn may_be_source(groups: &Groups, received: &Received) -> bool {
+    let group = groups.group(received.destination);
+    let mut members = group.into_iter().flat_map(|group| &group.members);
+    members.any(|m| m.spec.ip == received.source && m.spec.may_send)
+}
+
+/// Whether a node of a registration packet describes the member `spec`. Lengths of memory regions are not compared, because
+/// the tables of switches do not contain them.
+fn is_same(spec: &MemberSpec, node: &Node) -> bool {
+    let place = |spec: &MemberSpec| spec.region.map(|region| (region.va, region.rkey));
+    let named = frame::member_spec(node);
+    spec.ip == named.ip && spec.qpn == named.qpn && place(spec) == place(&named)
 }

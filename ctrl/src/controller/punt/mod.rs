@@ -7,8 +7,8 @@
 //!            FATAL_NAK  a copy of a NAK forwarded to the source     ──▶ the member that sent it is removed
 //! ```
 //!
-//! Frames received together are answered together: [`Controller::punted_frame`] records each, then
-//! [`Controller::reply_to_punted_frames`] sends the replies once for each group on each switch.
+//! Frames received together are answered together: [`Punts::frame`] records each, then
+//! [`Punts::reply_to_frames`] sends the replies once for each group on each switch.
 //!
 //! No state survives a restart of a switch or of this controller. An aggregator starts from the feedback header of its first
 //! frame, and reads the remaining state from the switch. Until then it may acknowledge too little, but never too much. If
@@ -23,13 +23,14 @@ use std::net::Ipv4Addr;
 use alfirk_aggregation::punt::Aggregator;
 use alfirk_aggregation::{Feedback, Message, PacketIn, PacketOut, Point, Space};
 
-use super::bridge::GroupMember;
+use super::command::Command;
 use super::error::SwitchError;
-use super::group::GroupPart;
+use super::groups::Groups;
+use super::network::Network;
 use super::registers;
 use super::session::{Task, TaskId};
 use super::status::PuntStats;
-use super::{Controller, Owner};
+use super::switches::Owner;
 use crate::constants::{
     PACKET_IN_FATAL_NAK, PACKET_IN_FEEDBACK, PACKET_IN_ICRC, PACKET_IN_PROBE, PACKET_OUT_FEEDBACK,
     PACKET_OUT_FORWARD, REGISTER_ACK,
@@ -57,27 +58,35 @@ struct PartAggregator {
 #[derive(Debug, Default)]
 pub(super) struct Punts {
     aggregators: BTreeMap<PartIndex, PartAggregator>,
-    /// Parts of groups from which frames were received since the last call of [`Controller::reply_to_punted_frames`].
+    /// Parts of groups from which frames were received since the last call of [`Punts::reply_to_frames`].
     unanswered: BTreeSet<PartIndex>,
     /// Parts of groups whose registers were initialised over the current connection, and from which no ACK or NAK has
     /// been received since.
     initialised: BTreeSet<PartIndex>,
     /// Members with queue pairs in the error state that are still to be removed, by group.
     members_in_error: BTreeMap<Ipv4Addr, BTreeSet<Ipv4Addr>>,
-    pub(super) stats: PuntStats,
+    stats: PuntStats,
 }
 
 impl Punts {
-    /// Discards the aggregator of a part of a group, because the registers of the part are initialised.
-    pub(super) fn registers_initialised(&mut self, part: PartIndex) {
-        self.aggregators.remove(&part);
-        self.initialised.insert(part);
+    /// Discards the aggregators of parts of groups whose registers were initialised meanwhile.
+    fn discard_initialised(&mut self, network: &mut Network) {
+        for part in network.switches.take_initialised() {
+            self.aggregators.remove(&part);
+            self.initialised.insert(part);
+        }
     }
 
     /// Discards the aggregators of a switch that may have lost its registers.
-    pub(super) fn discard_switch(&mut self, switch: SwitchIndex) {
+    pub(super) fn discard_switch(&mut self, network: &mut Network, switch: SwitchIndex) {
+        self.discard_initialised(network);
         self.aggregators.retain(|(at, _), _| *at != switch);
         self.initialised.retain(|(at, _)| *at != switch);
+    }
+
+    /// Counters of punted frames.
+    pub(super) fn stats(&self) -> &PuntStats {
+        &self.stats
     }
 
     /// Number of aggregators, and of their pending reads.
@@ -92,36 +101,42 @@ impl Punts {
         self.aggregators.retain(|_, state| state.mcst_id != mcst_id);
         self.members_in_error.remove(&mcst_id);
     }
-}
 
-impl Controller {
     /// Processes a frame of a group that a switch has passed to the controller.
-    pub(super) fn punted_frame(
+    pub(super) fn frame(
         &mut self,
         now: u64,
-        switch: SwitchIndex,
+        network: &mut Network,
+        groups: &Groups,
+        (switch, port): (SwitchIndex, u32),
         reason: u8,
-        port: u32,
         payload: Vec<u8>,
-    ) {
+    ) -> Option<Command> {
+        self.discard_initialised(network);
+        let is_probe = reason == PACKET_IN_PROBE;
+        let mut command = None;
         let taken = match reason {
             PACKET_IN_FEEDBACK | PACKET_IN_PROBE => {
-                self.feedback_in(now, switch, port, &payload, reason == PACKET_IN_PROBE)
+                self.feedback_in(now, network, groups, (switch, port), &payload, is_probe)
             }
-            PACKET_IN_ICRC => self.icrc_in(switch, port, payload),
-            PACKET_IN_FATAL_NAK => self.fatal_nak_in(now, switch, port, &payload),
+            PACKET_IN_ICRC => self.icrc_in(network, groups, (switch, port), payload),
+            PACKET_IN_FATAL_NAK => self
+                .fatal_nak_in(network, groups, (switch, port), &payload)
+                .map(|removal| command = removal),
             _ => None,
         };
         if taken.is_none() {
-            self.punts.stats.strays += 1;
+            self.stats.strays += 1;
         }
+        command
     }
 
     fn feedback_in(
         &mut self,
         now: u64,
-        switch: SwitchIndex,
-        port: u32,
+        network: &mut Network,
+        groups: &Groups,
+        (switch, port): (SwitchIndex, u32),
         payload: &[u8],
         is_probe: bool,
     ) -> Option<()> {
@@ -129,7 +144,7 @@ impl Controller {
         let frame = AckFrame::parse(frame)?;
         let part = (switch, header.group);
         let mcst_id = frame.destination();
-        let on = self.part(mcst_id, part)?;
+        let on = groups.indexed_part(mcst_id, part)?;
         let ports: Vec<u32> = on.paths.iter().map(|path| path.port).collect();
         if !ports.contains(&port) {
             return None;
@@ -141,10 +156,10 @@ impl Controller {
             (true, Feedback::Nak { .. }) => return None,
         };
         let is_other = |state: &PartAggregator| state.mcst_id != mcst_id;
-        if self.punts.aggregators.get(&part).is_none_or(is_other) {
-            self.begin_aggregator(now, part, &ports, mcst_id, &header);
+        if self.aggregators.get(&part).is_none_or(is_other) {
+            self.begin_aggregator(now, network, part, &ports, mcst_id, &header);
         }
-        let state = self.punts.aggregators.get_mut(&part)?;
+        let state = self.aggregators.get_mut(&part)?;
         state.aggregator.record(&PacketIn {
             port,
             message,
@@ -152,10 +167,10 @@ impl Controller {
             last_acked: header.last_acked.into(),
         });
         match message {
-            Message::Feedback(_) => self.punts.stats.feedback += 1,
-            Message::Probe(_) => self.punts.stats.probes += 1,
+            Message::Feedback(_) => self.stats.feedback += 1,
+            Message::Probe(_) => self.stats.probes += 1,
         }
-        self.punts.unanswered.insert(part);
+        self.unanswered.insert(part);
         Some(())
     }
 
@@ -165,6 +180,7 @@ impl Controller {
     fn begin_aggregator(
         &mut self,
         now: u64,
+        network: &mut Network,
         part: PartIndex,
         ports: &[u32],
         mcst_id: Ipv4Addr,
@@ -177,26 +193,27 @@ impl Controller {
             reads: BTreeMap::new(),
             has_new_reads: false,
         };
-        self.punts.aggregators.insert(part, state);
-        if self.punts.initialised.remove(&part) {
+        self.aggregators.insert(part, state);
+        if self.initialised.remove(&part) {
             // All acknowledgements since the initialisation of the registers were passed up.
             return;
         }
-        self.read_paths(now, part, (0..=u8::MAX).zip(ports.iter().copied()));
+        self.read_paths(now, network, part, (0..=u8::MAX).zip(ports.iter().copied()));
     }
 
     /// Reads from a switch the newest PSN that each of these paths of a group has acknowledged.
     fn read_paths(
         &mut self,
         now: u64,
+        network: &mut Network,
         part: PartIndex,
         paths: impl IntoIterator<Item = (u8, u32)>,
     ) {
         let (switch, group) = part;
         for (path, port) in paths {
             let read = Task::Registers(registers::read(group, REGISTER_ACK, path));
-            let id = self.submit(now, switch, Owner::Path(switch, group), read);
-            if let Some(state) = self.punts.aggregators.get_mut(&part) {
+            let id = network.submit(now, switch, Owner::Path(part), read);
+            if let Some(state) = self.aggregators.get_mut(&part) {
                 state.reads.insert(id, port);
             }
         }
@@ -205,11 +222,13 @@ impl Controller {
     /// Processes the newest acknowledged PSN of a path, read from a register of a switch.
     pub(super) fn path_read(
         &mut self,
+        network: &mut Network,
         part: PartIndex,
         task: TaskId,
         result: Result<u64, SwitchError>,
     ) {
-        let Some(state) = self.punts.aggregators.get_mut(&part) else {
+        self.discard_initialised(network);
+        let Some(state) = self.aggregators.get_mut(&part) else {
             return;
         };
         let Some(port) = state.reads.remove(&task) else {
@@ -218,24 +237,25 @@ impl Controller {
         };
         let Ok(value) = result else {
             // Without the value the group may stall; the next frame creates a new aggregator.
-            self.punts.aggregators.remove(&part);
+            self.aggregators.remove(&part);
             return;
         };
         state.aggregator.update_path(port, (value >> 8) as u32);
         if state.reads.is_empty() {
             state.has_new_reads = true;
-            self.punts.unanswered.insert(part);
+            self.unanswered.insert(part);
         }
     }
 
     /// Sends the replies to all frames since the last call.
-    pub(super) fn reply_to_punted_frames(&mut self, now: u64) {
-        for part in std::mem::take(&mut self.punts.unanswered) {
-            let Some(state) = self.punts.aggregators.get_mut(&part) else {
+    pub(super) fn reply_to_frames(&mut self, now: u64, network: &mut Network, groups: &Groups) {
+        self.discard_initialised(network);
+        for part in std::mem::take(&mut self.unanswered) {
+            let Some(state) = self.aggregators.get_mut(&part) else {
                 continue;
             };
             let replies = state.aggregator.replies();
-            let stats = &mut self.punts.stats;
+            let stats = &mut self.stats;
             stats.forwarded += u64::from(replies.forwarded.is_some());
             stats.probe_replies += replies.probe_replies.len() as u64;
             // Read registers of paths that lack the data of a probe; one round of reads at a time.
@@ -250,56 +270,42 @@ impl Controller {
             }
             let mcst_id = state.mcst_id;
             for out in replies {
-                self.send_feedback(mcst_id, part, &out);
+                send_feedback(network, groups, mcst_id, part, &out);
             }
             if !lagging.is_empty() {
-                let on = self.part(mcst_id, part);
+                let on = groups.indexed_part(mcst_id, part);
                 let paths = on.into_iter().flat_map(|on| (0..=u8::MAX).zip(&on.paths));
                 let ports = paths.map(|(number, path)| (number, path.port));
                 let lagging: Vec<_> = ports.filter(|(_, port)| lagging.contains(port)).collect();
-                self.read_paths(now, part, lagging);
+                self.read_paths(now, network, part, lagging);
             }
         }
     }
 
-    /// Sends an ACK or NAK of a group through the switch of one of its parts.
-    fn send_feedback(&mut self, mcst_id: Ipv4Addr, part: PartIndex, out: &PacketOut) {
-        let (switch, group) = part;
-        let Some(registration) = self.groups.get(&mcst_id) else {
-            return;
-        };
-        let virtual_qpn = registration.group().virtual_qpn;
-        let frame = frame::feedback(mcst_id, virtual_qpn, out.feedback);
-        let payload = FeedbackHeader::for_packet_out(group, out).prepended_to(&frame);
-        let to = PacketOutHeader {
-            kind: PACKET_OUT_FEEDBACK,
-            egress_port: 0,
-        };
-        self.with_session(switch, |session, context| {
-            session.send_packet(context, to, payload);
-        });
-    }
-
     /// Processes a frame whose headers the switch has rewritten for a member without updating the ICRC: checks the sender's
     /// ICRC, computes the new one, and sends the frame through the switch to the member.
-    fn icrc_in(&mut self, switch: SwitchIndex, port: u32, frame: Vec<u8>) -> Option<()> {
+    fn icrc_in(
+        &mut self,
+        network: &mut Network,
+        groups: &Groups,
+        (switch, port): (SwitchIndex, u32),
+        frame: Vec<u8>,
+    ) -> Option<()> {
         let (tags, mut frame) = Tags::take(&frame);
         let mcst_id = frame::source(&frame)?;
-        let member = self.member_at_port(mcst_id, switch, port)?;
-        let group = self.groups.get(&mcst_id)?.group();
+        let member = groups.member_at_port(mcst_id, switch, port)?;
+        let group = groups.group(mcst_id)?;
         let own = (mcst_id, group.virtual_qpn);
         match frame::repair_icrc(&mut frame, own, &member.spec) {
             Some(true) => {
-                self.punts.stats.icrcs += 1;
+                self.stats.icrcs += 1;
                 let to = PacketOutHeader {
                     kind: PACKET_OUT_FORWARD,
                     egress_port: port,
                 };
-                self.with_session(switch, |session, context| {
-                    session.send_packet(context, to, tags.put_into(&frame));
-                });
+                network.send_packet(switch, to, tags.put_into(&frame));
             }
-            Some(false) => self.punts.stats.wrong_icrcs += 1,
+            Some(false) => self.stats.wrong_icrcs += 1,
             None => return None,
         }
         Some(())
@@ -312,77 +318,69 @@ impl Controller {
     /// as well, and decides itself whether it continues.
     fn fatal_nak_in(
         &mut self,
-        now: u64,
-        switch: SwitchIndex,
-        port: u32,
+        network: &Network,
+        groups: &Groups,
+        (switch, port): (SwitchIndex, u32),
         frame: &[u8],
-    ) -> Option<()> {
+    ) -> Option<Option<Command>> {
         let frame = AckFrame::parse(frame)?;
         let mcst_id = frame.destination();
-        let mut parts = self.parts_on(mcst_id, switch);
+        let mut parts = groups.parts_on(mcst_id, switch);
         if !parts.any(|on| on.paths.iter().any(|path| path.port == port)) {
             return None;
         }
-        drop(parts);
-        if let Some(member) = self.member_at_port(mcst_id, switch, port) {
-            self.punts.stats.fatal_naks += 1;
-            let ended = self.punts.members_in_error.entry(mcst_id).or_default();
+        if let Some(member) = groups.member_at_port(mcst_id, switch, port) {
+            self.stats.fatal_naks += 1;
+            let ended = self.members_in_error.entry(mcst_id).or_default();
             if ended.insert(member.spec.ip) {
-                let name = &self.topology.host(member.host).name;
+                let name = &network.topology.host(member.host).name;
                 let syndrome = frame.syndrome();
                 tracing::warn!(%mcst_id, "host {name}: the queue pair is in the error state; it sent a NAK with syndrome {syndrome:#04x}");
-                self.remove_members_in_error(now, mcst_id);
+                return Some(self.remove_members_in_error(groups, mcst_id));
             }
         }
-        Some(())
+        Some(None)
     }
 
     /// Removes the members whose queue pairs are in the error state. Called again after a pending change of the group.
-    pub(super) fn remove_members_in_error(&mut self, now: u64, mcst_id: Ipv4Addr) {
-        let Some(registration) = self.groups.get(&mcst_id) else {
-            self.punts.members_in_error.remove(&mcst_id);
-            return;
+    pub(super) fn remove_members_in_error(
+        &mut self,
+        groups: &Groups,
+        mcst_id: Ipv4Addr,
+    ) -> Option<Command> {
+        let Some(registration) = groups.get(mcst_id) else {
+            self.members_in_error.remove(&mcst_id);
+            return None;
         };
         if !registration.is_at_rest() {
-            return;
+            return None;
         }
-        let Some(ended) = self.punts.members_in_error.remove(&mcst_id) else {
-            return;
-        };
+        let ended = self.members_in_error.remove(&mcst_id)?;
         let members = registration.group().members.iter().map(|m| m.spec.ip);
         let (lost, left): (Vec<_>, Vec<_>) = members.partition(|ip| ended.contains(ip));
         // A group without remaining members is not changed.
-        if !lost.is_empty() && !left.is_empty() {
-            self.remove_members(now, mcst_id, lost);
-        }
+        let is_changed = !lost.is_empty() && !left.is_empty();
+        is_changed.then_some(Command::RemoveMembers(mcst_id, lost))
     }
+}
 
-    /// Part of a group on a switch, and during a change the part that replaces it.
-    fn parts_on(&self, mcst_id: Ipv4Addr, switch: SwitchIndex) -> impl Iterator<Item = &GroupPart> {
-        let registration = self.groups.get(&mcst_id);
-        let now = registration.and_then(|r| r.group().part_on(switch));
-        let next = registration.and_then(|r| r.new_part_on(switch));
-        now.into_iter().chain(next)
-    }
-
-    fn part(&self, mcst_id: Ipv4Addr, (switch, group): PartIndex) -> Option<&GroupPart> {
-        let mut parts = self.parts_on(mcst_id, switch);
-        parts.find(|on| on.group_index == group)
-    }
-
-    fn member_at_port(
-        &self,
-        mcst_id: Ipv4Addr,
-        switch: SwitchIndex,
-        port: u32,
-    ) -> Option<GroupMember> {
-        let mut parts = self.parts_on(mcst_id, switch);
-        parts.find_map(|on| {
-            on.paths
-                .iter()
-                .find(|path| path.port == port)?
-                .member()
-                .copied()
-        })
-    }
+/// Sends an ACK or NAK of a group through the switch of one of its parts.
+fn send_feedback(
+    network: &mut Network,
+    groups: &Groups,
+    mcst_id: Ipv4Addr,
+    part: PartIndex,
+    out: &PacketOut,
+) {
+    let (switch, group) = part;
+    let Some(virtual_qpn) = groups.group(mcst_id).map(|group| group.virtual_qpn) else {
+        return;
+    };
+    let frame = frame::feedback(mcst_id, virtual_qpn, out.feedback);
+    let payload = FeedbackHeader::for_packet_out(group, out).prepended_to(&frame);
+    let to = PacketOutHeader {
+        kind: PACKET_OUT_FEEDBACK,
+        egress_port: 0,
+    };
+    network.send_packet(switch, to, payload);
 }

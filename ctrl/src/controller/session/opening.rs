@@ -26,6 +26,13 @@ pub(super) struct Reading {
     found: InitialState,
 }
 
+impl Reading {
+    /// Whether the reply to a request is pending.
+    pub(super) fn awaits(&self, request: RequestId) -> bool {
+        self.open.contains(&request)
+    }
+}
+
 impl Session {
     pub(super) fn arbitration(
         &mut self,
@@ -40,9 +47,11 @@ impl Session {
         if let State::Arbitrating { since, .. } = self.state {
             self.round_trip.measured(now - since);
         }
-        match (self.state, is_primary) {
-            (State::Arbitrating { .. } | State::Backup, true) => self.read_cookie(now, context),
-            (State::Closed | State::Backup, false) => {}
+        match (&self.state, is_primary) {
+            (State::Arbitrating { .. } | State::Backup { .. }, true) => {
+                self.read_cookie(now, context);
+            }
+            (State::Closed { .. } | State::Backup { .. }, false) => {}
             (_, true) => {}
             (_, false) => {
                 let error = SwitchError::NotPrimary {
@@ -50,7 +59,8 @@ impl Session {
                 };
                 self.fail(error.clone());
                 // Stay connected: the switch sends another arbitration update when the other controller leaves.
-                self.enter(State::Backup, &error.to_string());
+                let why = error.to_string();
+                self.state = State::Backup { why };
             }
         }
     }
@@ -64,13 +74,10 @@ impl Session {
         };
         self.outputs
             .push_back(Output::Request(request, Request::GetPipeline(body)));
-        self.enter(
-            State::ReadingCookie {
-                request,
-                deadline: now + context.config.request_timeout_ns,
-            },
-            "its pipeline is being read",
-        );
+        self.state = State::ReadingCookie {
+            request,
+            deadline: now + context.config.request_timeout_ns,
+        };
     }
 
     /// Reads all entities of the switch. Tables, replication entries and meters need a call each, because some servers do not
@@ -95,7 +102,7 @@ impl Session {
         let engine = self.read(engine);
         let meters =
             has_kept_state.then(|| self.read([context.program.punt_rates.entities_to_read()]));
-        self.reading = Some(Reading {
+        let reading = Reading {
             tables,
             engine,
             meters,
@@ -104,18 +111,11 @@ impl Session {
                 has_kept_state,
                 entities: Vec::new(),
             },
-        });
-        self.enter(
-            State::ReadingEntities {
-                deadline: now + context.config.request_timeout_ns,
-            },
-            "its entries are being read",
-        );
-    }
-
-    pub(super) fn is_reading(&self, request: RequestId) -> bool {
-        let reading = self.reading.as_ref();
-        reading.is_some_and(|reading| reading.open.contains(&request))
+        };
+        self.state = State::ReadingEntities {
+            reading,
+            deadline: now + context.config.request_timeout_ns,
+        };
     }
 
     pub(super) fn read_done(
@@ -125,7 +125,7 @@ impl Session {
         request: RequestId,
         result: Result<Response, Status>,
     ) {
-        let Some(reading) = &mut self.reading else {
+        let State::ReadingEntities { reading, .. } = &mut self.state else {
             return;
         };
         reading.open.remove(&request);
@@ -136,7 +136,6 @@ impl Session {
             }
             // Entries that cannot be read are unreliable: load the pipeline again.
             _ if request == reading.tables && reading.found.has_kept_state => {
-                self.reading = None;
                 return self.load(now, context);
             }
             // A new pipeline has no table entries. Existing replication entries and meter rates are replaced when written.
@@ -149,16 +148,13 @@ impl Session {
                 tracing::debug!(switch = self.name, "{what} cannot be read");
             }
         }
-        if self.is_read() {
-            if let Some(reading) = self.reading.take() {
-                self.enter(State::Open, "");
+        if reading.open.is_empty() {
+            if let State::ReadingEntities { reading, .. } =
+                std::mem::replace(&mut self.state, State::Open)
+            {
                 self.notices.push_back(Notice::Open(reading.found));
             }
         }
-    }
-
-    fn is_read(&self) -> bool {
-        self.reading.as_ref().is_some_and(|r| r.open.is_empty())
     }
 
     pub(super) fn load(&mut self, now: u64, context: &Context) {
@@ -181,12 +177,9 @@ impl Session {
             request,
             Request::SetPipeline(Box::new(body)),
         ));
-        self.enter(
-            State::Loading {
-                request,
-                deadline: now + config.request_timeout_ns,
-            },
-            "its pipeline is being loaded",
-        );
+        self.state = State::Loading {
+            request,
+            deadline: now + config.request_timeout_ns,
+        };
     }
 }

@@ -6,7 +6,7 @@ use alfirk_p4runtime::Status;
 
 use super::{packet_message, Context, Notice, Output, Session, TaskId};
 use crate::constants::{PACKET_OUT_REGISTERS, REGISTER_OP_READ};
-use crate::controller::error::SwitchError;
+use crate::controller::error::{SwitchError, SwitchRequest};
 use crate::controller::event::{RequestId, Response};
 use crate::controller::registers::{self, status_error, RegisterControl};
 use crate::tables::PacketOutHeader;
@@ -73,7 +73,7 @@ impl Session {
         };
         let failed = |status| SwitchError::Call {
             switch: self.name.clone(),
-            call: "Read",
+            call: SwitchRequest::Read,
             status,
         };
         let value = result.map_err(failed).map(|response| {
@@ -124,7 +124,7 @@ impl Session {
         for (cookie, value) in finished {
             let result = match value {
                 Some(value) => Ok(value),
-                None => Err(self.timeout_error(context, "a register access")),
+                None => Err(self.timeout_error(context, SwitchRequest::RegisterAccess)),
             };
             self.finish_register(cookie, result);
         }

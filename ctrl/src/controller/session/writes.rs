@@ -6,7 +6,7 @@ use alfirk_p4runtime::p4::v1::{update, Update};
 use alfirk_p4runtime::{Code, Status};
 
 use super::TaskId;
-use crate::controller::error::SwitchError;
+use crate::controller::error::{SwitchError, SwitchRequest, UpdateKind};
 use crate::controller::event::{RequestId, Response};
 use crate::tables::Program;
 
@@ -111,7 +111,7 @@ impl Writes {
         if errors.len() != write.updates.len() {
             let error = SwitchError::Call {
                 switch: switch.to_owned(),
-                call: "Write",
+                call: SwitchRequest::Write,
                 status,
             };
             return self.fail(write, &error);
@@ -119,19 +119,14 @@ impl Writes {
         let mut done = Vec::new();
         for ((task, mut update), error) in write.updates.into_iter().zip(errors) {
             let code = Code::try_from(error.canonical_code).unwrap_or(Code::Unknown);
-            let verb = match update.r#type() {
-                update::Type::Insert => "insert",
-                update::Type::Modify => "modify",
-                update::Type::Delete => "delete",
-                update::Type::Unspecified => "update",
-            };
-            if verb == "insert" && code == Code::AlreadyExists {
+            let verb = UpdateKind::from(update.r#type());
+            if verb == UpdateKind::Insert && code == Code::AlreadyExists {
                 // The entry exists with other content: some servers keep replication entries when a pipeline is loaded.
                 update.set_type(update::Type::Modify);
                 self.queue.push_front((task, update));
                 continue;
             }
-            let gone = verb == "delete" && code == Code::NotFound;
+            let gone = verb == UpdateKind::Delete && code == Code::NotFound;
             let result = match code == Code::Ok || gone {
                 true => Ok(()),
                 false => Err(SwitchError::Refused {

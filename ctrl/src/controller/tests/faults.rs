@@ -75,7 +75,11 @@ pub(super) fn asked(controller: &Controller, effect: &Effect) -> Option<SwitchIn
             let Some(stream_message_request::Update::Packet(packet)) = &message.update else {
                 return None;
             };
-            let header = controller.program.packet_io.packet_out_header(packet)?;
+            let header = controller
+                .network
+                .program
+                .packet_io
+                .packet_out_header(packet)?;
             (header.kind == PACKET_OUT_REGISTERS).then_some(*switch)
         }
         Effect::Api(_) => None,
@@ -96,26 +100,20 @@ pub(super) fn steps_under_way(
         let (step, is_undo) = run?.step()?;
         Some((P::NAME, step, is_undo))
     }
+    let parts = &controller.parts();
     let mut steps = BTreeSet::new();
-    for switch in controller.topology.switch_indexes() {
-        steps.extend(step(Boot::find(controller, switch)));
-        for mcst_id in controller.groups.keys() {
+    for switch in controller.network.topology.switch_indexes() {
+        steps.extend(step(Boot::find(parts, switch)));
+        for mcst_id in controller.groups.addresses() {
             let agent = Some(switch);
-            let mcst_id = *mcst_id;
-            steps.extend(step(Creation::find(
-                controller,
-                Creation { mcst_id, agent },
-            )));
+            steps.extend(step(Creation::find(parts, Creation { mcst_id, agent })));
         }
     }
-    for mcst_id in controller.groups.keys() {
-        let (mcst_id, agent) = (*mcst_id, None);
-        steps.extend(step(Creation::find(
-            controller,
-            Creation { mcst_id, agent },
-        )));
-        steps.extend(step(Change::find(controller, mcst_id)));
-        steps.extend(step(Removal::find(controller, mcst_id)));
+    for mcst_id in controller.groups.addresses() {
+        let agent = None;
+        steps.extend(step(Creation::find(parts, Creation { mcst_id, agent })));
+        steps.extend(step(Change::find(parts, mcst_id)));
+        steps.extend(step(Removal::find(parts, mcst_id)));
     }
     steps
 }
@@ -163,20 +161,21 @@ impl Picture {
             // Their PSN is not compared, since it depends on the state that the failed switches lost (`restart.rs`).
             registers.insert((on.switch.clone(), on.group_index), paths);
         }
-        assert!(controller.tasks.is_empty(), "{:?}", controller.tasks);
+        let tasks = controller.network.switches.tasks();
+        assert!(tasks.is_empty(), "{tasks:?}");
         assert_eq!(steps_under_way(controller), BTreeSet::new());
         Picture {
             entries: fabric.contents(),
             registers,
             groups,
             left: controller
-                .switches
-                .iter()
-                .map(|s| s.capacity.left())
+                .topology()
+                .switch_indexes()
+                .map(|switch| controller.groups.resources.capacity(switch).left())
                 .collect(),
-            addresses: controller.addresses.in_use(),
-            loads: controller.loads.clone(),
-            leftovers: controller.switches.iter().map(|s| s.leftovers.len()).sum(),
+            addresses: controller.groups.resources.addresses_in_use(),
+            loads: controller.network.loads.clone(),
+            leftovers: controller.groups.resources.leftovers(),
         }
     }
 
@@ -276,9 +275,11 @@ fn next_requests_work(mut fabric: FakeFabric, case: &str) {
     let bare = Picture::of(&fabric);
     assert_eq!(bare.loads, PortLoads::default(), "{case}");
     assert_eq!(bare.addresses, 0, "{case}");
-    for (control, left) in fabric.controller.switches.iter().zip(&bare.left) {
-        let all = capacity::Capacity::new(&fabric.controller.program.sizes).left();
-        assert_eq!((control.capacity.groups(), *left), (0, all), "{case}");
+    let switches = fabric.controller.topology().switch_indexes();
+    for (switch, left) in switches.zip(&bare.left) {
+        let all = capacity::Capacity::new(&fabric.controller.network.program.sizes).left();
+        let capacity = fabric.controller.groups.resources.capacity(switch);
+        assert_eq!((capacity.groups(), *left), (0, all), "{case}");
     }
     let group = fabric.register(&["h1", "h3"]).expect(case);
     fabric.join(group.mcst_id, "h4").expect(case);
@@ -410,7 +411,7 @@ const JOINING_BY_ADDRESS: Scenario = Scenario {
             fields.for_each(|field| field.annotations.clear());
         }
         let mut fabric = fabric_of(1, p4info);
-        fabric.controller.program.target = Target::Tofino;
+        fabric.controller.network.program.target = Target::Tofino;
         for switch in &mut fabric.switches {
             switch.trusting = true;
         }

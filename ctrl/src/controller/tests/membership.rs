@@ -78,7 +78,7 @@ fn a_member_joins_on_switches_that_the_tree_did_not_have() {
     assert_eq!(status.groups[0].members.len(), 3);
     fabric.deregister(group.mcst_id).unwrap();
     assert!(counts(&fabric).iter().flatten().all(|n| *n == 0));
-    assert_eq!(fabric.controller.loads, PortLoads::default());
+    assert_eq!(fabric.controller.network.loads, PortLoads::default());
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn a_failed_member_is_removed_and_reported() {
 
 /// The slots of a group's receivers at a switch, by port.
 fn slots(fabric: &FakeFabric, mcst_id: Ipv4Addr, switch: &str) -> BTreeMap<u32, u32> {
-    let group = fabric.controller.groups[&mcst_id].group();
+    let group = fabric.controller.groups.group(mcst_id).unwrap();
     group
         .part_on(fabric.switch(switch))
         .unwrap()
@@ -467,11 +467,17 @@ fn a_flush_completes_when_a_later_frame_arrives() {
         }
         let now = fabric.now;
         let task = Task::Flush { port };
-        fabric.controller.submit(now, leaf, Owner::Detached, task);
+        fabric
+            .controller
+            .network
+            .submit(now, leaf, Owner::Detached, task);
         fabric.handle(Event::Timeout);
-        assert_eq!(fabric.controller.tasks.is_empty(), !is_stuck);
+        assert_eq!(
+            fabric.controller.network.switches.tasks().is_empty(),
+            !is_stuck
+        );
         fabric.pass(1_000_000_000);
-        assert!(fabric.controller.tasks.is_empty());
+        assert!(fabric.controller.network.switches.tasks().is_empty());
         // A link over which no frame arrives is considered failed.
         let avoided = fabric.controller.status().avoided;
         assert_eq!(avoided.len(), usize::from(is_stuck), "{avoided:?}");

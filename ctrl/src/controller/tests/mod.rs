@@ -15,13 +15,21 @@ mod punt;
 mod reconciliation;
 mod restart;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use alfirk_roce::wire::{Psn, QpNum};
 
+use super::boot::Boot;
+use super::change::Change;
+use super::creation::Creation;
+use super::removal::Removal;
+use super::session::Task;
+use super::switches::Owner;
 use super::*;
-use crate::topology::{LinkIndex, Topology};
-use crate::tree::Policy;
+use crate::tables::Program;
+use crate::topology::{LinkIndex, Paths, SwitchIndex, Topology};
+use crate::tree::{Policy, PortLoads};
 pub(crate) use fake_switch::{packet_in, FakeSwitch};
 use faults::{asked, steps_under_way, Fault, Kind};
 
@@ -108,7 +116,7 @@ impl FakeFabric {
     /// Replaces the controller by a new one with the same switches.
     pub(super) fn replace_controller(&mut self) {
         let topology = self.controller.topology().clone();
-        let config = self.controller.config.clone();
+        let config = self.controller.network.config.clone();
         self.controller = Controller::new(topology, config).unwrap();
         self.said.clear();
     }
@@ -172,7 +180,7 @@ impl FakeFabric {
 
     /// Delivers the frames that the controller sends over links to the next switch.
     fn carry_markers(&mut self, switch: SwitchIndex) {
-        let network = self.controller.config.group_range.network();
+        let network = self.controller.network.config.group_range.network();
         let sent = std::mem::take(&mut self.switches[switch.0].sent);
         for (port, frame) in sent {
             let received = crate::controller::mrp::frame::parse(&frame);

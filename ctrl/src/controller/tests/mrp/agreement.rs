@@ -117,7 +117,7 @@ fn a_repeated_registration_invites_each_host_once_per_interval() {
     let mut fabric = FakeFabric::with(leaf_spine(1, 1, 63).unwrap(), config);
     fabric.connect_all();
     let mut world = World::over(fabric);
-    world.fabric.controller.config.mrp_repeat_ns = interval;
+    world.fabric.controller.network.config.mrp_repeat_ns = interval;
     let group = mrp::Node::group(GROUP, VIRTUAL_QPN);
     let nodes: Vec<_> = (0..63).map(|n| world.node(n)).chain([group]).collect();
     // For one second, at the maximum rate of registration packets.
@@ -258,7 +258,7 @@ fn memory_of_unfinished_registrations_is_bounded() {
             let stats = world.fabric.controller.mrp_stats();
             refused = refused.max(stats.refused);
         }
-        let (claims, nodes) = world.fabric.controller.claimed_in_band();
+        let (claims, nodes) = world.fabric.controller.mrp.claimed_in_band();
         assert!(
             claims <= 128 && nodes <= 128 * 7,
             "{claims} claims with {nodes} nodes"
@@ -282,9 +282,9 @@ fn memory_of_unfinished_registrations_is_bounded() {
         let frame = crate::controller::mrp::frame::build(VIRTUAL_MAC, leader, mcst_id, &packet);
         world.hand_up(leaf, port, &frame);
     }
-    assert_eq!(world.fabric.controller.claimed_in_band(), (128, 128));
+    assert_eq!(world.fabric.controller.mrp.claimed_in_band(), (128, 128));
     world.fabric.wait();
-    assert_eq!(world.fabric.controller.claimed_in_band(), (0, 0));
+    assert_eq!(world.fabric.controller.mrp.claimed_in_band(), (0, 0));
 }
 
 #[test]

@@ -1,0 +1,149 @@
+//! The network that the controller manages: topology, program, paths, and the switches with their sessions.
+
+use super::config::{ConfigError, ControllerConfig};
+use super::event::ApiReply;
+use super::session::{self, Context, Session, Task, TaskId};
+use super::switches::{Owner, Switches};
+use super::underlay::Underlay;
+use crate::tables::{PacketOutHeader, Program};
+use crate::topology::{HostIndex, Node, Paths, SwitchIndex, Topology};
+use crate::tree::{Planner, PortLoads, View};
+
+/// The network: what all parts of the controller read, and the switches, to which they submit tasks and frames.
+pub(super) struct Network {
+    pub(super) topology: Topology,
+    pub(super) config: ControllerConfig,
+    pub(super) program: Program,
+    pub(super) planner: Planner,
+    /// Routes and other entries that do not depend on groups, without failed links and switches.
+    pub(super) underlay: Underlay,
+    /// Number of groups whose trees use each port.
+    pub(super) loads: PortLoads,
+    /// Hash of the pipeline configuration, computed once because the configuration is large.
+    fingerprint: u64,
+    pub(super) switches: Switches,
+}
+
+impl Network {
+    /// Creates a network without failures, before any switch is connected.
+    pub(super) fn new(
+        topology: Topology,
+        config: ControllerConfig,
+    ) -> Result<Network, ConfigError> {
+        let program = Program::resolve(&config.p4info)?;
+        config.check(&topology)?;
+        let planner = Planner::new(config.policy, &topology)?;
+        let underlay = Underlay::new(&topology, Paths::new(&topology), config.group_range);
+        underlay.check(&program, &topology)?;
+        Ok(Network {
+            switches: Switches::new(&topology),
+            fingerprint: session::fingerprint(&config.device_config),
+            topology,
+            config,
+            program,
+            planner,
+            underlay,
+            loads: PortLoads::default(),
+        })
+    }
+
+    /// Input of tree policies: topology, shortest paths without failed links, and loads of ports.
+    pub(super) fn view(&self) -> View<'_> {
+        View {
+            topology: &self.topology,
+            paths: self.paths(),
+            loads: &self.loads,
+        }
+    }
+
+    /// Shortest paths without failed links and switches.
+    pub(super) fn paths(&self) -> &Paths {
+        &self.underlay.paths
+    }
+
+    /// Whether a switch has its pipeline, routes and groups.
+    pub(super) fn is_ready(&self, switch: SwitchIndex) -> bool {
+        self.switches.is_ready(switch)
+    }
+
+    /// Switches that are ready, in the order of the topology.
+    pub(super) fn ready_switches(&self) -> Vec<SwitchIndex> {
+        let switches = self.topology.switch_indexes();
+        switches.filter(|switch| self.is_ready(*switch)).collect()
+    }
+
+    /// Name of a switch.
+    pub(super) fn name(&self, switch: SwitchIndex) -> &str {
+        &self.topology.switch(switch).name
+    }
+
+    /// Host at a port of a switch; `None` if the port leads to another switch or is not connected.
+    pub(super) fn host_at_port(&self, switch: SwitchIndex, port: u32) -> Option<HostIndex> {
+        match self.topology.neighbour_at(switch, port)?.peer.node {
+            Node::Host(host) => Some(host),
+            Node::Switch(_) => None,
+        }
+    }
+
+    /// Starts a task on a switch. Its result is passed to `owner`.
+    pub(super) fn submit(
+        &mut self,
+        now: u64,
+        switch: SwitchIndex,
+        owner: Owner,
+        task: Task,
+    ) -> TaskId {
+        let (context, switches) = self.sessions();
+        switches.submit(now, &context, switch, owner, task)
+    }
+
+    /// Sends a frame from a port of a switch; dropped if the switch is not connected.
+    pub(super) fn send_frame(&mut self, switch: SwitchIndex, port: u32, frame: Vec<u8>) {
+        self.with_session(switch, |session, context| {
+            session.send_frame(context, port, frame);
+        });
+    }
+
+    /// Sends a PacketOut to the pipeline of a switch; dropped if the switch is not connected.
+    pub(super) fn send_packet(
+        &mut self,
+        switch: SwitchIndex,
+        header: PacketOutHeader,
+        payload: Vec<u8>,
+    ) {
+        self.with_session(switch, |session, context| {
+            session.send_packet(context, header, payload);
+        });
+    }
+
+    /// Queues a reply or notification to clients.
+    pub(super) fn reply(&mut self, reply: ApiReply) {
+        self.switches.reply(reply);
+    }
+
+    /// Calls a method of the session with a switch.
+    pub(super) fn with_session(
+        &mut self,
+        switch: SwitchIndex,
+        act: impl FnOnce(&mut Session, &Context),
+    ) {
+        let (context, switches) = self.sessions();
+        switches.with_session(switch, |session| act(session, &context));
+    }
+
+    /// Passes a timeout to the sessions whose timers are due.
+    pub(super) fn session_timeout(&mut self, now: u64) {
+        let (context, switches) = self.sessions();
+        switches.timeout(now, &context);
+    }
+
+    /// The sessions, and the data that their methods need.
+    fn sessions(&mut self) -> (Context<'_>, &mut Switches) {
+        let context = Context {
+            config: &self.config,
+            program: &self.program,
+            fingerprint: self.fingerprint,
+        };
+        (context, &mut self.switches)
+    }
+}
