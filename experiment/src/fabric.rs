@@ -20,7 +20,7 @@ use alfirk_roce::rc::{PathMtu, RcConfig};
 use serde::Serialize;
 
 use super::job::ProcessingTimes;
-use super::member::{MemberEvent, TransferId};
+use super::{MemberEvent, TransferId};
 
 /// A fabric that is ready to use: every switch has its pipeline and routes, and every host replies.
 ///

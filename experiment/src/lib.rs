@@ -11,12 +11,12 @@ pub mod in_band;
 mod incidents;
 mod job;
 mod machines;
-mod member;
 mod report;
 mod safeguard;
 pub mod stream;
 pub mod workload;
 
+pub use alfirk_roce::application::{MemberEvent, TransferId};
 pub use changes::{LossInterval, Suspension};
 pub use fabric::{
     Fabric, FabricError, FlowControl, GroupChange, PausedLink, SharedFabric, Traffic, Victim,
@@ -26,7 +26,6 @@ pub use job::{
     SendLimits, SenderSettings,
 };
 pub use machines::{MachineSummary, MachinesSummary};
-pub use member::{MemberEvent, TransferId};
 pub use report::{
     aligned, duration, goodput_gbps, Change, ClockSummary, Failure, Fallback, GroupSummary, Input,
     LoadSummary, PartRow, Report, Row, Settings, TopologySummary, WorkloadSummary,

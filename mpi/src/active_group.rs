@@ -11,6 +11,7 @@
 
 use alfirk_verbs::group::{Group, GroupError, LentMemory};
 
+use crate::buffer::Buffer;
 use crate::job::Job;
 use crate::sys::{Comm, Result};
 
@@ -77,7 +78,7 @@ impl ActiveGroup {
         job: &Job,
         leaders: Comm,
         host: u32,
-        bytes: &mut [u8],
+        bytes: &mut Buffer<'_>,
         source_host: u32,
     ) -> Result<bool> {
         let broadcast = Broadcast {
@@ -108,7 +109,7 @@ impl ActiveGroup {
     fn register_bytes(
         &mut self,
         broadcast: &Broadcast<'_>,
-        bytes: &mut [u8],
+        bytes: &mut Buffer<'_>,
         is_well: bool,
     ) -> Result<Option<LentMemory>> {
         let (start, len) = (bytes.as_mut_ptr(), bytes.len() as u64);
@@ -175,20 +176,21 @@ impl ActiveGroup {
     fn transfer_copied(
         &mut self,
         broadcast: &Broadcast<'_>,
-        bytes: &mut [u8],
+        bytes: &mut Buffer<'_>,
         begun: Outcome,
     ) -> Result<bool> {
-        let room = self.group.buffer().len();
-        let mut rest = bytes;
-        let mut done = begun.and_then(|()| self.post_receive(broadcast, rest.len().min(room)));
-        while !rest.is_empty() {
+        let (len, room) = (bytes.len(), self.group.buffer().len());
+        let mut done = begun.and_then(|()| self.post_receive(broadcast, len.min(room)));
+        let mut offset = 0;
+        while offset < len {
             if !broadcast.agree(done)? {
                 return Ok(false);
             }
-            let (part, behind) = rest.split_at_mut(rest.len().min(room));
-            done = self.copy(broadcast, part);
-            done = done.and_then(|()| self.post_receive(broadcast, behind.len().min(room)));
-            rest = behind;
+            let part = room.min(len - offset);
+            done = self.copy(broadcast, bytes.part(offset, part));
+            offset += part;
+            let next = room.min(len - offset);
+            done = done.and_then(|()| self.post_receive(broadcast, next));
         }
         broadcast.agree(done)
     }
@@ -202,13 +204,13 @@ impl ActiveGroup {
     }
 
     /// Transfers one part through the buffers of the group. Its receive was posted.
-    fn copy(&mut self, broadcast: &Broadcast<'_>, part: &mut [u8]) -> Outcome {
+    fn copy(&mut self, broadcast: &Broadcast<'_>, mut part: Buffer<'_>) -> Outcome {
         if broadcast.is_source {
-            self.group.fill(0, part)?;
+            self.group.fill(0, part.as_slice())?;
             return self.group.broadcast(broadcast.source, 0, part.len() as u64);
         }
         self.group.wait()?;
-        part.copy_from_slice(&self.group.buffer()[..part.len()]);
+        part.receive(&self.group.buffer()[..part.len()]);
         Ok(())
     }
 }

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use alfirk_roce::collective::Algorithm;
 
+use crate::buffer::Buffer;
 use crate::hosts::{Hosts, Placement};
 use crate::job::Job;
 use crate::overlay::Overlay;
@@ -155,19 +156,24 @@ impl Communicator {
             },
             Task::Broadcast(elements, root) => {
                 let is_root = root == self.rank;
-                let mut packed = Vec::new();
-                let bytes = if elements.is_contiguous {
-                    // SAFETY: the program guarantees valid elements, which have that many bytes. They are not written to at the root.
-                    unsafe {
-                        let start = elements.start.cast::<u8>();
-                        std::slice::from_raw_parts_mut(start, elements.bytes as usize)
+                let mut packed = match (elements.is_contiguous, is_root) {
+                    (true, _) => Vec::new(),
+                    (false, true) => elements.pack(route.duplicate)?,
+                    (false, false) => vec![0; elements.bytes as usize],
+                };
+                let (start, len) = (elements.start.cast::<u8>(), elements.bytes as usize);
+                let bytes = match (elements.is_contiguous, is_root) {
+                    // SAFETY: the program guarantees valid elements of that many bytes, and does not write to them
+                    // during the call.
+                    (true, true) => {
+                        Buffer::Source(unsafe { std::slice::from_raw_parts(start, len) })
                     }
-                } else {
-                    packed = match is_root {
-                        true => elements.pack(route.duplicate)?,
-                        false => vec![0; elements.bytes as usize],
-                    };
-                    &mut packed[..]
+                    // SAFETY: as above; nor does the program read them at ranks other than the root.
+                    (true, false) => {
+                        Buffer::Target(unsafe { std::slice::from_raw_parts_mut(start, len) })
+                    }
+                    (false, true) => Buffer::Source(&packed),
+                    (false, false) => Buffer::Target(&mut packed),
                 };
                 match &mut route.transport {
                     Transport::Overlay(overlay) => overlay.broadcast(algorithm, bytes, root)?,

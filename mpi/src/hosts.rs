@@ -18,6 +18,7 @@ use alfirk_verbs::{Device, DeviceConfig};
 
 use crate::active_group::{agree, ActiveGroup};
 use crate::addresses::Turns;
+use crate::buffer::Buffer;
 use crate::job::Job;
 use crate::settings::{address_of, DEVICE};
 use crate::sys::{Comm, Result};
@@ -108,17 +109,17 @@ impl Hosts {
     }
 
     /// Broadcasts the bytes of the rank `root`.
-    pub(crate) fn broadcast(&mut self, job: &Job, bytes: &mut [u8], root: u32) -> Result<()> {
+    pub(crate) fn broadcast(&mut self, job: &Job, mut bytes: Buffer<'_>, root: u32) -> Result<()> {
         let (source_host, place) = self.hosts_and_ranks[root as usize];
         let is_source_host = source_host == self.own.0;
         if is_source_host {
-            self.host.bcast(bytes, place)?;
+            self.host.bcast(&mut bytes, place)?;
         }
         if let Some(leader) = &mut self.leader {
-            leader.broadcast(job, bytes, source_host)?;
+            leader.broadcast(job, &mut bytes, source_host)?;
         }
         if !is_source_host {
-            self.host.bcast(bytes, 0)?;
+            self.host.bcast(&mut bytes, 0)?;
         }
         Ok(())
     }
@@ -249,7 +250,7 @@ fn join(job: &Job, leaders: Comm, host: u32, members: usize) -> Result<Option<Ac
                 Ok(Some(listener))
             });
         }
-        leaders.bcast(&mut chosen, 0)?;
+        leaders.bcast(&mut Buffer::Target(&mut chosen), 0)?;
         let listens = listener.as_ref().map(|_| ());
         let listens =
             listens.map_err(|error| format!("cannot listen on a TCP port of {leader}: {error}"));
@@ -306,7 +307,7 @@ fn join(job: &Job, leaders: Comm, host: u32, members: usize) -> Result<Option<Ac
 }
 
 impl Leader {
-    fn broadcast(&mut self, job: &Job, bytes: &mut [u8], source_host: u32) -> Result<()> {
+    fn broadcast(&mut self, job: &Job, bytes: &mut Buffer<'_>, source_host: u32) -> Result<()> {
         let Some(mut joined) = self.group.take() else {
             // Leaders that still have the group call `min` before each broadcast. This call matches it, once.
             if self.barriers != GIVEN_UP {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use crate::buffer::Buffer;
 use crate::settings::{Settings, VERBOSE};
 use crate::sys::{self, Comm, Result};
 
@@ -44,7 +45,7 @@ pub(crate) fn begin(provided: i32) -> Result<()> {
         shared[..4].copy_from_slice(&random_offset().to_be_bytes());
         shared[4..4 + lines.len()].copy_from_slice(lines.as_bytes());
     }
-    world.bcast(&mut shared, 0)?;
+    world.bcast(&mut Buffer::Target(&mut shared), 0)?;
     let (start, lines) = shared.split_at(4);
     let start = u32::from_be_bytes([start[0], start[1], start[2], start[3]]);
     let lines = String::from_utf8_lossy(lines);

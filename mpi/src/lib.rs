@@ -8,18 +8,18 @@
 //! ```
 //!
 //! All members of a communicator must use the same transport. They choose it from values that all of them have
-//! (`settings`, `addresses`, `schedule`), or by an agreement of all. The library's messages use a communicator of its
+//! (`settings`, `addresses`, plans), or by an agreement of all. The library's messages use a communicator of its
 //! own. Fortran programs enter through `fortran`, which calls the same functions as C programs.
 
 mod active_group;
 mod addresses;
+mod buffer;
 mod calls;
 mod communicator;
 mod fortran;
 mod hosts;
 mod job;
 mod overlay;
-mod schedule;
 mod settings;
 mod sys;
 mod worker;

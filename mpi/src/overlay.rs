@@ -1,9 +1,11 @@
 //! Broadcasts and barriers along an overlay of the ranks, by messages of the underlying MPI.
 
-use alfirk_roce::collective::{equal_slice, Algorithm, Collective, Racks, Shape};
+use alfirk_roce::collective::{
+    equal_slice, Algorithm, Collective, Due, EdgeId, Execution, Racks, Sending, Shape, Transport,
+};
 
-use crate::schedule::Schedule;
-use crate::sys::{Comm, Requests, Result};
+use crate::buffer::Buffer;
+use crate::sys::{Comm, ErrorClass, Requests, Result};
 
 /// State of this rank in a communicator that uses an overlay.
 #[derive(Debug)]
@@ -19,7 +21,7 @@ impl Overlay {
     pub(crate) fn broadcast(
         &self,
         algorithm: Algorithm,
-        bytes: &mut [u8],
+        bytes: Buffer<'_>,
         root: u32,
     ) -> Result<()> {
         let members = self.hosts.len() as u32;
@@ -29,7 +31,13 @@ impl Overlay {
 
     pub(crate) fn barrier(&self, algorithm: Algorithm) -> Result<()> {
         let signals = algorithm.slices_for(Collective::Barrier, 0, self.hosts.len() as u32);
-        self.run(algorithm, Collective::Barrier, signals, &mut [], 0)
+        self.run(
+            algorithm,
+            Collective::Barrier,
+            signals,
+            Buffer::Source(&[]),
+            0,
+        )
     }
 
     fn run(
@@ -37,7 +45,7 @@ impl Overlay {
         algorithm: Algorithm,
         collective: Collective,
         slices: u32,
-        bytes: &mut [u8],
+        mut bytes: Buffer<'_>,
         root: u32,
     ) -> Result<()> {
         let members = self.hosts.len() as u32;
@@ -53,54 +61,102 @@ impl Overlay {
             racks: &racks,
         };
         let plan = algorithm.plan_for(collective, shape, own);
-        let mut schedule = Schedule::new(plan, slices, own == 0);
-        let mut receives = Requests::default();
-        let exchanged = self.exchange(&mut schedule, slices, bytes, root, &mut receives);
+        let mut execution = Execution::new(plan, slices, 0..slices);
+        if own == 0 && collective == Collective::Broadcast {
+            (0..slices).for_each(|slice| execution.hold(slice));
+        }
+        let mut messages = Messages {
+            comm: self.comm,
+            members,
+            root,
+            start: bytes.as_mut_ptr(),
+            size: bytes.len() as u64,
+            slices,
+            sends: Requests::default(),
+            receives: Requests::default(),
+        };
+        let exchanged = messages.exchange(&mut execution);
         if exchanged.is_err() {
             // After an error the program may reuse its memory, so no receive may stay pending.
-            receives.cancel();
+            messages.receives.cancel();
         }
         exchanged
     }
+}
 
-    /// Sends and receives slices as the schedule requires. After an error, receives may still be pending.
-    fn exchange(
-        &self,
-        schedule: &mut Schedule,
-        slices: u32,
-        bytes: &mut [u8],
-        root: u32,
-        receives: &mut Requests,
-    ) -> Result<()> {
-        let members = self.hosts.len() as u32;
-        let rank_of = |planned: u32| (planned + root) % members;
-        let awaited = schedule.receives();
-        let mut sends = Requests::default();
-        let (start, size) = (bytes.as_mut_ptr(), bytes.len() as u64);
-        for (_, from, slice) in &awaited {
-            let (offset, len) = equal_slice(size, slices, *slice);
-            let to = start.wrapping_add(offset as usize);
-            // SAFETY: the slice is inside `bytes`, and all requests are completed or cancelled.
-            unsafe {
-                self.comm
-                    .irecv(rank_of(*from), to, len as usize, receives)?
-            };
+/// The messages of one collective at one rank.
+struct Messages {
+    comm: Comm,
+    members: u32,
+    /// Rank of the root, which has rank 0 in plans.
+    root: u32,
+    /// First byte of the data. It is written to only by receives, of which the root has none.
+    start: *mut u8,
+    /// Length of the data in bytes.
+    size: u64,
+    /// Number of slices into which the data is cut.
+    slices: u32,
+    sends: Requests,
+    receives: Requests,
+}
+
+impl Messages {
+    /// Sends and receives slices as the plan requires. After an error, receives may still be pending.
+    fn exchange(&mut self, execution: &mut Execution) -> Result<()> {
+        let mut awaited = Vec::new();
+        for (flow, incoming) in execution.plan().incoming.iter().enumerate() {
+            for slice in &incoming.slices {
+                let EdgeId::Pair { from, .. } = incoming.edge else {
+                    return Err(ErrorClass::internal());
+                };
+                let (to, len) = self.place(*slice);
+                let from = self.rank_of(from);
+                // SAFETY: the slice is inside the data, and all requests are completed or cancelled.
+                unsafe { self.comm.irecv(from, to, len, &mut self.receives)? };
+                awaited.push((flow, *slice));
+            }
         }
         loop {
-            while let Some((to, slice)) = schedule.next_send() {
-                let (offset, len) = equal_slice(size, slices, slice);
-                let from = start.wrapping_add(offset as usize);
-                // SAFETY: as above; a slice that is sent has been received, and is not received again.
-                unsafe {
-                    let part = std::slice::from_raw_parts(from, len as usize);
-                    self.comm.isend(rank_of(to), part, &mut sends)?;
-                }
-            }
-            let Some(which) = receives.wait_any()? else {
-                return sends.wait_all();
+            execution.advance(self)?;
+            let Some(which) = self.receives.wait_any()? else {
+                return self.sends.wait_all();
             };
-            let (flow, _, slice) = awaited[which];
-            schedule.receive(flow, slice);
+            let (flow, slice) = awaited[which];
+            execution.receive(flow, slice);
         }
+    }
+
+    /// Rank in the communicator of a rank in plans.
+    fn rank_of(&self, planned: u32) -> u32 {
+        (planned + self.root) % self.members
+    }
+
+    /// Address and length of a slice.
+    fn place(&self, slice: u32) -> (*mut u8, usize) {
+        let (offset, len) = equal_slice(self.size, self.slices, slice);
+        (self.start.wrapping_add(offset as usize), len as usize)
+    }
+}
+
+impl Transport for Messages {
+    type Error = ErrorClass;
+
+    fn send(&mut self, due: Due) -> Result<Sending> {
+        let EdgeId::Pair { to, .. } = due.edge else {
+            return Err(ErrorClass::internal());
+        };
+        let (from, len) = self.place(due.slice);
+        let to = self.rank_of(to);
+        // SAFETY: the slice is inside the data; a slice that is sent has been received, and is not received again.
+        unsafe {
+            let part = std::slice::from_raw_parts(from.cast_const(), len);
+            self.comm.isend(to, part, &mut self.sends)?;
+        }
+        // The underlying MPI limits the messages in flight itself.
+        Ok(Sending::Complete)
+    }
+
+    fn slice_len(&self, slice: u32) -> u64 {
+        self.place(slice).1 as u64
     }
 }

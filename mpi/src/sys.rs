@@ -2,6 +2,8 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
+use crate::buffer::Buffer;
+
 /// Handle of an MPI communicator, datatype or request; in Open MPI, an address.
 pub(crate) type Handle = *mut c_void;
 
@@ -236,7 +238,8 @@ impl Comm {
         Ok(all)
     }
 
-    pub(crate) fn bcast(self, bytes: &mut [u8], root: u32) -> Result<()> {
+    /// Broadcasts the bytes of the rank `root`, which alone may have a [`Buffer::Source`].
+    pub(crate) fn bcast(self, bytes: &mut Buffer<'_>, root: u32) -> Result<()> {
         let len = c_int::try_from(bytes.len()).map_err(|_| ErrorClass::internal())?;
         check(unsafe { shim_bcast(self.0, bytes.as_mut_ptr().cast(), len, root as c_int) })
     }

@@ -11,9 +11,10 @@ use alfirk_experiment::{
     in_band, Fabric, FabricError, FlowControl, GroupChange, MemberEvent, PausedLink,
     ProcessingTimes, SharedFabric, Traffic, TransferId, Victim,
 };
+use alfirk_roce::application::CommandError;
 use alfirk_roce::collective::{
     Endpoint, ExpectedData, LegCommand, LegReply, Progress, RequestLatencies, RequestTimes,
-    Transfer, TransferError, TransferSpec,
+    Transfer, TransferSpec,
 };
 use alfirk_roce::host::HostTiming;
 use alfirk_roce::hostile::Target;
@@ -229,7 +230,7 @@ impl VirtualFabric {
     fn on_host<T>(
         &self,
         host: HostIndex,
-        result: Result<T, TransferError>,
+        result: Result<T, CommandError>,
     ) -> Result<T, FabricError> {
         result.map_err(|error| FabricError::Host {
             host: self.network.topology().host(host).name.clone(),
@@ -602,14 +603,7 @@ impl SharedFabric for VirtualFabric {
         host: HostIndex,
         command: LegCommand,
     ) -> Result<LegReply, FabricError> {
-        let acted = self
-            .network
-            .execute_leg_command(id, host, command)
-            .ok_or_else(|| {
-                let host = self.network.topology().host(host).name.clone();
-                let why = format!("transfer {} does not exist: prepare it first", id.0);
-                FabricError::Host { host, why }
-            })?;
+        let acted = self.network.execute_leg_command(id, host, command);
         self.collect();
         self.on_host(host, acted)
     }

@@ -1,22 +1,22 @@
 //! Event loop of `alfirk host`: one thread that serves the network, the timers and the clients of the control socket.
 
+mod requests;
+
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
-use std::sync::Arc;
 
 use alfirk_packet_io::{monotonic, Clock, Poller};
-use alfirk_roce::collective::{LegCommand, Progress, Transfer, TransferEvent};
-use alfirk_roce::hostile::Hostile;
-use alfirk_roce::registration::{LeaderTiming, Registrar};
+use alfirk_roce::application::{Application, MemberEvent, TransferId};
+use alfirk_roce::collective::Progress;
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
+use self::requests::Post;
 use super::attack::Attack;
-use super::control::{Control, Incoming};
-use super::protocol::{EdgeStatus, Event, Line, Reply, Request, Status};
+use super::control::Control;
+use super::protocol::{Event, Line};
 use super::station::Station;
 use crate::exit::{Failure, Outcome};
 
@@ -48,30 +48,14 @@ struct Driver {
     control: Control,
     signals: SignalFd,
     poller: Poller,
-    transfers: BTreeMap<u32, RunningTransfer>,
-    registrar: Registrar,
-    /// The sender of harmful packets, and the number of the transfer for whose duration it runs; `None` if it is off.
-    attack: Option<(u32, Attack)>,
+    application: Application,
+    /// Progress of each transfer that was last reported.
+    progress: BTreeMap<TransferId, Progress>,
+    /// The sender of harmful packets, and the transfer for whose duration it runs; `None` if it is off.
+    attack: Option<(TransferId, Attack)>,
     /// Earliest time of the next progress events, in nanoseconds of the host's clock.
     next_progress: u64,
     stopping: bool,
-}
-
-/// An application's request to send its data (a post), on its way to the NIC. Times are in nanoseconds of the host's
-/// clock.
-struct Post {
-    transfer: u32,
-    data: Arc<[u8]>,
-    posted_at: u64,
-    /// Time at which the post reaches the NIC.
-    due: u64,
-}
-
-/// A transfer, with what has been reported about it.
-struct RunningTransfer {
-    transfer: Transfer,
-    last_progress: Progress,
-    is_finished_sent: bool,
 }
 
 impl Driver {
@@ -101,8 +85,8 @@ impl Driver {
             control,
             signals,
             poller,
-            transfers: BTreeMap::new(),
-            registrar: Registrar::default(),
+            application: Application::default(),
+            progress: BTreeMap::new(),
             attack: None,
             next_progress: 0,
             stopping: false,
@@ -124,9 +108,8 @@ impl Driver {
                 let stuck = (unread || self.station.is_stuck())
                     .then_some(now + self.host_nanoseconds(RETRY_INTERVAL));
                 let progress = self.has_unreported_progress().then_some(self.next_progress);
-                let (host, group) = (self.station.poll_timeout(), self.registrar.poll_timeout());
-                let transfers = self.transfers.values();
-                let transfers = transfers.filter_map(|r| r.transfer.poll_timeout()).min();
+                let host = self.station.poll_timeout();
+                let application = self.application.poll_timeout();
                 let knock = self
                     .control
                     .needs_polling()
@@ -136,8 +119,8 @@ impl Driver {
                     .as_ref()
                     .map(|(_, attack)| attack.next_send_at());
                 let attack = attack.map(|at| self.host_nanoseconds(at));
-                let post = self.posts.iter().map(|post| post.due).min();
-                [host, group, transfers, stuck, progress, knock, attack, post]
+                let post = self.posts.iter().map(Post::due).min();
+                [host, application, stuck, progress, knock, attack, post]
                     .into_iter()
                     .flatten()
                     .min()
@@ -163,16 +146,10 @@ impl Driver {
             if self.station.poll_timeout().is_some_and(|at| at <= now) {
                 self.station.handle_timeout(now);
             }
-            for running in self.transfers.values_mut() {
-                let transfer = &mut running.transfer;
-                if transfer.poll_timeout().is_some_and(|at| at <= now) {
-                    self.station.advance_clock(now);
-                    transfer.handle_timeout(self.station.verbs_mut(), now);
-                }
-            }
-            if self.registrar.poll_timeout().is_some_and(|at| at <= now) {
+            let application = &mut self.application;
+            if application.poll_timeout().is_some_and(|at| at <= now) {
                 self.station.advance_clock(now);
-                self.registrar.handle_timeout(self.station.verbs_mut(), now);
+                application.handle_timeout(self.station.verbs_mut(), now);
             }
             if let Some((_, attack)) = &mut self.attack {
                 attack
@@ -189,97 +166,52 @@ impl Driver {
         ns / self.clock.scale()
     }
 
-    // ---- Transfers ----
+    // ---- Application ----
 
-    /// Starts the transfers whose post has reached the NIC by `now`.
-    fn start_due_posts(&mut self, now: u64) {
-        while let Some(index) = self.posts.iter().position(|post| post.due <= now) {
-            let post = self.posts.remove(index);
-            let transfer = post.transfer;
-            // The client may have closed the transfer meanwhile.
-            let Some(running) = self.transfers.get_mut(&transfer) else {
-                continue;
-            };
-            self.station.advance_clock(post.due);
+    /// Passes the host's events to the application, and sends the application's events to the clients.
+    fn dispatch_events(&mut self) {
+        let now = self.clock.now();
+        while let Some((seen_at, event)) = self.station.poll_event(now) {
             let host = self.station.verbs_mut();
-            let started = running.transfer.start(host, post.posted_at, post.data);
-            if let Err(error) = started {
-                let error = error.to_string();
-                self.control
-                    .broadcast(&Line::Event(Event::Failed { transfer, error }));
-            }
+            self.application.handle_event(host, now, seen_at, &event);
+        }
+        if now >= self.next_progress {
+            self.report_progress();
+            self.next_progress = now + self.host_nanoseconds(PROGRESS_INTERVAL);
+        }
+        while let Some((transfer, event)) = self.application.poll() {
+            self.report(transfer, event);
         }
     }
 
-    /// Passes the host's events to its transfers, and sends the transfers' events to the clients.
-    fn dispatch_events(&mut self) {
-        let now = self.clock.now();
-        while let Some((at, event)) = self.station.poll_event(now) {
-            let host = self.station.verbs_mut();
-            if self.registrar.handle_event(host, now, &event) {
-                continue;
-            }
-            for running in self.transfers.values_mut() {
-                if running.transfer.handle_event(host, at, &event) {
-                    break;
-                }
-            }
-        }
-        while let Some(report) = self.registrar.poll() {
-            self.control
-                .broadcast(&Line::Event(Event::Group { report }));
-        }
-        let report_progress = now >= self.next_progress;
-        for (transfer, running) in &mut self.transfers {
-            let transfer = *transfer;
-            if report_progress {
-                let progress = running.transfer.progress(self.station.verbs());
-                if progress != running.last_progress {
-                    running.last_progress = progress;
-                    self.control
-                        .broadcast(&Line::Event(Event::Progress { transfer, progress }));
-                }
-            }
-            while let Some(event) = running.transfer.poll() {
-                let event = match event {
-                    TransferEvent::Ready => Event::Ready { transfer },
-                    TransferEvent::Done { sha256, bytes, at } => Event::Done {
-                        transfer,
-                        sha256,
-                        bytes,
-                        at,
-                    },
-                    TransferEvent::PartDone { part, at } => Event::PartDone { transfer, part, at },
-                    TransferEvent::Failed(error) => Event::Failed {
-                        transfer,
-                        error: error.to_string(),
-                    },
-                };
-                self.control.broadcast(&Line::Event(event));
-            }
-            if running.transfer.is_finished()
-                && !std::mem::replace(&mut running.is_finished_sent, true)
-            {
+    /// Sends an event of the application to the clients.
+    fn report(&mut self, transfer: TransferId, event: MemberEvent) {
+        let event = Event::of_member(transfer, event);
+        self.control.broadcast(&Line::Event(event));
+    }
+
+    /// Reports the progress of each transfer if it has changed.
+    fn report_progress(&mut self) {
+        for (id, transfer) in self.application.transfers() {
+            let progress = transfer.progress(self.station.verbs());
+            if self.progress.insert(id, progress) != Some(progress) {
+                let TransferId(transfer) = id;
                 self.control
-                    .broadcast(&Line::Event(Event::Finished { transfer }));
+                    .broadcast(&Line::Event(Event::Progress { transfer, progress }));
             }
-        }
-        if report_progress {
-            self.next_progress = now + self.host_nanoseconds(PROGRESS_INTERVAL);
         }
     }
 
     /// Whether a client is connected and a transfer has made progress that has not been reported.
     fn has_unreported_progress(&self) -> bool {
-        let under_way = |r: &RunningTransfer| {
-            !r.is_finished_sent
-                && !r.transfer.has_failed()
-                && r.last_progress != r.transfer.progress(self.station.verbs())
-        };
-        self.control.has_clients() && self.transfers.values().any(under_way)
+        let host = self.station.verbs();
+        let mut transfers = self.application.transfers();
+        self.control.has_clients()
+            && transfers.any(|(id, transfer)| {
+                self.application.is_active(id)
+                    && self.progress.get(&id) != Some(&transfer.progress(host))
+            })
     }
-
-    // ---- Requests ----
 
     fn accept(&mut self) -> Outcome {
         for (fd, token) in self.control.accept() {
@@ -289,185 +221,4 @@ impl Driver {
         }
         Ok(())
     }
-
-    fn reply(&mut self, incoming: Incoming) {
-        let line = match incoming.request {
-            Err(error) => Line::Error { id: 0, error },
-            Ok(numbered) => {
-                let id = numbered.id;
-                match self.execute(numbered.request) {
-                    Ok(reply) => Line::Reply { id, reply },
-                    Err(error) => Line::Error { id, error },
-                }
-            }
-        };
-        self.control.send(incoming.client, &line);
-    }
-
-    /// Executes a request and returns the reply, or a message for the client.
-    fn execute(&mut self, request: Request) -> Result<Reply, String> {
-        let now = self.clock.now();
-        self.station.advance_clock(now);
-        match request {
-            Request::Info => Ok(Reply::Info(self.station.info())),
-            Request::Clock => Ok(Reply::Clock { at: now }),
-            Request::Prepare { transfer, spec } => {
-                if self.transfers.contains_key(&transfer) {
-                    return Err(format!(
-                        "transfer {transfer} exists already; close it first"
-                    ));
-                }
-                let (machine, endpoints) =
-                    Transfer::prepare(self.station.verbs_mut(), *spec).map_err(text)?;
-                let last_progress = machine.progress(self.station.verbs());
-                let running = RunningTransfer {
-                    transfer: machine,
-                    last_progress,
-                    is_finished_sent: false,
-                };
-                self.transfers.insert(transfer, running);
-                Ok(Reply::Prepared { endpoints })
-            }
-            Request::Connect { transfer, peers } => {
-                let running = find(&mut self.transfers, transfer)?;
-                running
-                    .transfer
-                    .connect(self.station.verbs_mut(), now, &peers)
-                    .map_err(text)?;
-                Ok(Reply::Accepted)
-            }
-            Request::Start { transfer, file } => {
-                let running = find(&mut self.transfers, transfer)?;
-                let data: Arc<[u8]> = fs::read(&file)
-                    .map_err(|error| format!("cannot read {}: {error}", file.display()))?
-                    .into();
-                // The application starts only when the file has been read.
-                let at = self.clock.now();
-                match self.station.post_delay(data.len() as u64) {
-                    0 => {
-                        let host = self.station.verbs_mut();
-                        running.transfer.start(host, at, data).map_err(text)?;
-                    }
-                    posting => self.posts.push(Post {
-                        transfer,
-                        data,
-                        posted_at: at,
-                        due: at + posting,
-                    }),
-                }
-                Ok(Reply::Started { at })
-            }
-            Request::Leg { transfer, verb } => {
-                let leaves = verb == LegCommand::Leave;
-                let running = find(&mut self.transfers, transfer)?;
-                running.is_finished_sent &= !matches!(verb, LegCommand::Resume { .. });
-                let host = self.station.verbs_mut();
-                let acted = running.transfer.act(host, now, verb);
-                let reply = acted.map_err(text)?;
-                if leaves {
-                    // Process delivered data that is still queued as events.
-                    self.dispatch_events();
-                    let machine = &find(&mut self.transfers, transfer)?.transfer;
-                    let (held, beyond) = (machine.held(), machine.held_beyond());
-                    self.control.broadcast(&Line::Event(Event::Left {
-                        transfer,
-                        held,
-                        beyond,
-                    }));
-                }
-                Ok(Reply::Acted { answer: reply })
-            }
-            Request::Status { transfer } => {
-                let machine = &find(&mut self.transfers, transfer)?.transfer;
-                Ok(Reply::Status(Status {
-                    progress: machine.progress(self.station.verbs()),
-                    held: machine.held(),
-                    requests: machine.request_times().map(Box::new),
-                    ready: machine.is_ready(),
-                    finished: machine.is_finished(),
-                    failed: machine.has_failed(),
-                    edges: machine
-                        .qp_stats(self.station.verbs())
-                        .map(|(edge, stats)| EdgeStatus { edge, stats })
-                        .collect(),
-                    host: self.station.verbs().stats(),
-                }))
-            }
-            Request::Save { transfer, file } => {
-                let machine = &find(&mut self.transfers, transfer)?.transfer;
-                fs::write(&file, machine.data(self.station.verbs()))
-                    .map_err(|error| format!("cannot write {}: {error}", file.display()))?;
-                Ok(Reply::Accepted)
-            }
-            Request::Close { transfer } => {
-                let running = self
-                    .transfers
-                    .remove(&transfer)
-                    .ok_or_else(|| missing(transfer))?;
-                running.transfer.close(self.station.verbs_mut());
-                self.attack.take_if(|(of, _)| *of == transfer);
-                Ok(Reply::Accepted)
-            }
-            Request::TurnHostile {
-                transfer,
-                target,
-                seed,
-            } => {
-                find(&mut self.transfers, transfer)?;
-                let info = self.station.info();
-                let hostile = Hostile::new(info.ip, info.mac, target, seed);
-                let interface = self.station.interface();
-                let attack = Attack::open(interface, hostile, monotonic())
-                    .map_err(|error| format!("interface {interface}: {error}"))?;
-                self.attack = Some((transfer, attack));
-                Ok(Reply::Accepted)
-            }
-            Request::Expect { qpn, group } => {
-                self.registrar.expect(self.station.verbs_mut(), qpn, group);
-                Ok(Reply::Accepted)
-            }
-            Request::Lead { group, nodes } => {
-                let timing = LeaderTiming::default();
-                self.registrar
-                    .lead(self.station.verbs_mut(), now, group, timing, &nodes)
-                    .map_err(text)?;
-                Ok(Reply::Accepted)
-            }
-            Request::Dissolve => {
-                let leader = self.registrar.leader().ok_or_else(no_group)?;
-                leader.deregister(self.station.verbs_mut(), monotonic());
-                Ok(Reply::Accepted)
-            }
-            Request::Stalled { mcst_id } => {
-                let verbs = self.station.verbs_mut();
-                self.registrar.stalled(verbs, now, mcst_id);
-                Ok(Reply::Accepted)
-            }
-            Request::Stop => {
-                self.stopping = true;
-                Ok(Reply::Accepted)
-            }
-        }
-    }
-}
-
-fn find(
-    transfers: &mut BTreeMap<u32, RunningTransfer>,
-    transfer: u32,
-) -> Result<&mut RunningTransfer, String> {
-    transfers
-        .get_mut(&transfer)
-        .ok_or_else(|| missing(transfer))
-}
-
-fn missing(transfer: u32) -> String {
-    format!("there is no transfer {transfer}; prepare it first")
-}
-
-fn no_group() -> String {
-    "this host does not lead a group; send the request `lead` first".to_owned()
-}
-
-fn text(error: impl std::fmt::Display) -> String {
-    error.to_string()
 }

@@ -31,6 +31,7 @@
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
+use alfirk_roce::application::{MemberEvent, TransferId};
 use alfirk_roce::collective::{
     Digest, EdgeId, Endpoint, LegCommand, LegReply, Progress, RequestTimes, TransferSpec,
 };
@@ -222,6 +223,56 @@ pub enum Event {
         #[serde(flatten)]
         report: LeaderEvent,
     },
+}
+
+impl Event {
+    /// The event that reports an event of the host's application.
+    pub(super) fn of_member(TransferId(transfer): TransferId, event: MemberEvent) -> Event {
+        match event {
+            MemberEvent::Ready => Event::Ready { transfer },
+            MemberEvent::Done { sha256, bytes, at } => Event::Done {
+                transfer,
+                sha256,
+                bytes,
+                at,
+            },
+            MemberEvent::PartDone { part, at } => Event::PartDone { transfer, part, at },
+            MemberEvent::Finished => Event::Finished { transfer },
+            MemberEvent::Left { held, beyond } => Event::Left {
+                transfer,
+                held,
+                beyond,
+            },
+            MemberEvent::Failed { why: error } => Event::Failed { transfer, error },
+            MemberEvent::Group(report) => Event::Group { report },
+        }
+    }
+
+    /// The event of the host's application that this event reports, with its transfer; `None` if it reports progress.
+    pub fn into_member_event(self) -> Option<(TransferId, MemberEvent)> {
+        let (transfer, event) = match self {
+            Event::Ready { transfer } => (transfer, MemberEvent::Ready),
+            Event::Done {
+                transfer,
+                sha256,
+                bytes,
+                at,
+            } => (transfer, MemberEvent::Done { sha256, bytes, at }),
+            Event::PartDone { transfer, part, at } => {
+                (transfer, MemberEvent::PartDone { part, at })
+            }
+            Event::Finished { transfer } => (transfer, MemberEvent::Finished),
+            Event::Left {
+                transfer,
+                held,
+                beyond,
+            } => (transfer, MemberEvent::Left { held, beyond }),
+            Event::Failed { transfer, error } => (transfer, MemberEvent::Failed { why: error }),
+            Event::Group { report } => return Some((TransferId::MAIN, MemberEvent::Group(report))),
+            Event::Progress { .. } => return None,
+        };
+        Some((TransferId(transfer), event))
+    }
 }
 
 #[cfg(test)]

@@ -29,8 +29,8 @@ use super::spec::{Job, Registration};
 use crate::changes::{Change, Changes};
 use crate::fabric::{Fabric, FabricError, Traffic};
 use crate::incidents::Incidents;
-use crate::member::MemberEvent;
 use crate::report::{goodput_gbps, Fallback, Missing, MissingReason, PartRow, Row};
+use crate::MemberEvent;
 
 /// Runs `algorithm` on `fabric`, and returns its result. `watch` is called from time to time with the progress of all
 /// receivers.
@@ -709,7 +709,7 @@ impl Run<'_> {
         };
         match event {
             MemberEvent::Ready => reported.ready[rank] = true,
-            MemberEvent::Done { sha256, at } => reported.done[rank] = Some((at, sha256)),
+            MemberEvent::Done { sha256, at, .. } => reported.done[rank] = Some((at, sha256)),
             MemberEvent::PartDone { part, at } => {
                 if let Some(reported) = reported.parts.get_mut(part as usize) {
                     reported[rank] = Some(at);

@@ -18,9 +18,9 @@ use crate::job::error::JobError;
 use crate::job::layout::{peers, slowest_bps, time_limit, Layout};
 use crate::job::limits::{self, Contention};
 use crate::job::spec::Job;
-use crate::member::{MemberEvent, TransferId};
 use crate::report::{goodput_gbps, Row};
 use crate::stream::{bytes, seed};
+use crate::{MemberEvent, TransferId};
 
 /// Number of different messages for flows of the same size, assigned in turn. So misdelivery between neighbouring flows
 /// is detected, and the data of thousands of flows fits into memory.
@@ -411,7 +411,7 @@ impl Run<'_> {
         };
         match event {
             MemberEvent::Ready => drop(active.ready.insert(host)),
-            MemberEvent::Done { sha256, at } => drop(active.done.insert(host, (at, sha256))),
+            MemberEvent::Done { sha256, at, .. } => drop(active.done.insert(host, (at, sha256))),
             MemberEvent::Finished => drop(active.finished.insert(host)),
             MemberEvent::Failed { why } => {
                 return Err(JobError::Member {

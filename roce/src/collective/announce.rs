@@ -12,20 +12,10 @@
 //! *flow* is the slices that cross one edge.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
-use super::connection::Connection;
 use super::edge::EdgeId;
-use super::error::TransferError;
 use super::plan::{Flow, Plan, Shape};
-use super::post::{FIRST_BLOCK, READY};
 use super::spec::{SpecError, TransferOp, TransferSpec};
-use super::transfer::Transfer;
-use crate::rc::{
-    CompletedRequest, MemoryKey, MemorySlice, Payload, RecvRequest, SendOperation, SendRequest,
-};
-use crate::verbs::Verbs;
-use crate::wire::QpNum;
 
 impl TransferSpec {
     /// Whether this member knows the size of the data.
@@ -56,6 +46,19 @@ impl TransferSpec {
         fill(&mut edges.incoming, known.incoming);
         fill(&mut edges.outgoing, known.outgoing);
         edges
+    }
+
+    /// The plan for the present size, with a flow for each edge of the flows in `edges`, in their order.
+    pub(super) fn plan_on(&self, edges: Plan) -> Plan {
+        let plan = self.plan();
+        let (mut incoming, mut outgoing) = (edges.incoming, edges.outgoing);
+        fill(&mut incoming, plan.incoming);
+        fill(&mut outgoing, plan.outgoing);
+        Plan {
+            incoming,
+            outgoing,
+            ..plan
+        }
     }
 
     /// For each incoming edge (connection) of [`TransferSpec::edges`]: whether the first block may arrive on it. The
@@ -147,172 +150,6 @@ fn fill(edges: &mut [Flow], mut known: Vec<Flow>) {
             None => Flow::all(flow.edge, 0, 0),
         };
         flow.priority = priority;
-    }
-}
-
-impl Transfer {
-    /// Posts receives on queue pair `qpn` for the receiver's announcements that it is ready for more blocks.
-    pub(super) fn post_announcement_receives(
-        &mut self,
-        host: &mut dyn Verbs,
-        qpn: QpNum,
-    ) -> Result<(), TransferError> {
-        // One announcement arrives per receive posted later, and one for those posted at the start.
-        for _ in 0..self.spec.ready.map_or(0, |ready| ready + 1) {
-            self.post_announcement_receive(host, qpn)?;
-        }
-        Ok(())
-    }
-
-    fn post_announcement_receive(
-        &mut self,
-        host: &mut dyn Verbs,
-        qpn: QpNum,
-    ) -> Result<(), TransferError> {
-        let key = match self.signal_memory {
-            Some(key) => key,
-            None => *self.signal_memory.insert(host.register_memory(0, false)?),
-        };
-        let (offset, len) = (0, 0);
-        let buffer = MemorySlice { key, offset, len };
-        let wr_id = READY;
-        Ok(host.post_recv(qpn, RecvRequest { wr_id, buffer })?)
-    }
-
-    /// Records a receiver's announcement of posted receives, and posts the receive for the next announcement.
-    pub(super) fn record_announcement(
-        &mut self,
-        host: &mut dyn Verbs,
-        qpn: QpNum,
-        completion: CompletedRequest,
-    ) -> Result<(), TransferError> {
-        if let Some(connection) = self.outgoing.iter_mut().find(|c| c.qpn == qpn) {
-            let credit = completion.immediate.unwrap_or(0) as usize;
-            connection.credit = connection.credit.max(credit);
-        }
-        match self.legs.has_ended() {
-            true => Ok(()),
-            false => self.post_announcement_receive(host, qpn),
-        }
-    }
-
-    /// Announces to the senders, on all edges, how many receives this member has posted, if it has posted more since
-    /// the last announcement.
-    pub(super) fn announce_receives(&mut self, host: &mut dyn Verbs) -> Result<(), TransferError> {
-        if self.spec.ready.is_none() || !self.has_started {
-            return Ok(());
-        }
-        for connection in &mut self.incoming {
-            if connection.receives > connection.credit {
-                connection.credit = connection.receives;
-                let request = SendRequest {
-                    wr_id: READY,
-                    operation: SendOperation::Send {
-                        immediate: Some(connection.credit as u32),
-                    },
-                    payload: Payload::Bytes(Arc::from(&[][..])),
-                };
-                host.post_send(connection.qpn, request)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds an incoming connection. If the first block may arrive on it (`is_first`), posts a receive for that block
-    /// into a scratch buffer.
-    pub(super) fn post_first_receive(
-        &mut self,
-        host: &mut dyn Verbs,
-        mut connection: Connection,
-        is_first: bool,
-    ) -> Result<(), TransferError> {
-        if is_first {
-            let len = self.spec.block.map_or(0, u64::from);
-            let key = host.register_memory(len, false)?;
-            let (wr_id, offset) = (FIRST_BLOCK, 0);
-            let buffer = MemorySlice { key, offset, len };
-            host.post_recv(connection.qpn, RecvRequest { wr_id, buffer })?;
-            connection.scratch = Some(key);
-            connection.receives = 1;
-        }
-        self.incoming.push(connection);
-        Ok(())
-    }
-
-    /// Handles the first block, which announces the size of the data. Returns the slice number of the block; `None` if
-    /// no first block is awaited on queue pair `qpn`.
-    pub(super) fn accept_first_block(
-        &mut self,
-        host: &mut dyn Verbs,
-        qpn: QpNum,
-        got: CompletedRequest,
-    ) -> Result<Option<u32>, TransferError> {
-        if self.memory.is_none() {
-            let size = got.immediate.ok_or(TransferError::UnexpectedFirstBlock)?;
-            self.apply_announced_size(host, size.into())?;
-        }
-        let at = self.incoming.iter().position(|c| c.qpn == qpn);
-        let Some((at, scratch)) = at.and_then(|at| Some((at, self.incoming[at].scratch.take()?)))
-        else {
-            return Ok(None);
-        };
-        let Some(slice) = self.incoming[at].flow.slices.first().copied() else {
-            // By the plan for the announced size, no first block arrives on this edge.
-            return Err(TransferError::UnexpectedFirstBlock);
-        };
-        let (offset, expected) = self.spec.slice(slice);
-        if got.bytes == expected {
-            let key = self.memory.expect("the size is known");
-            let bytes = host.memory(scratch)?[..expected as usize].to_vec();
-            host.write_memory(key, offset, &bytes)?;
-        }
-        host.deregister(scratch)?;
-        Ok(Some(slice))
-    }
-
-    /// Registers memory for the announced size of the data, and plans which slices each edge carries.
-    fn apply_announced_size(
-        &mut self,
-        host: &mut dyn Verbs,
-        size: u64,
-    ) -> Result<(), TransferError> {
-        self.spec.set_size(size);
-        self.reset_held();
-        self.memory = Some(host.register_memory(size, false)?);
-        self.expect_data(host);
-        let plan = self.spec.plan();
-        for (connections, flows) in [
-            (&mut self.incoming, plan.incoming),
-            (&mut self.outgoing, plan.outgoing),
-        ] {
-            let mut edges: Vec<Flow> = connections.iter().map(|c| c.flow.clone()).collect();
-            fill(&mut edges, flows);
-            for (connection, flow) in connections.iter_mut().zip(edges) {
-                connection.flow = flow;
-            }
-        }
-        self.store_and_forward = plan.store_and_forward;
-        self.follow_schedules(host)?;
-        let qpns: Vec<QpNum> = self.incoming.iter().map(|c| c.qpn).collect();
-        for qpn in qpns {
-            self.post_allowed_receives(host, qpn)?;
-        }
-        Ok(())
-    }
-
-    /// Deregisters the scratch buffers for a first block, in those edges on which no first block has arrived.
-    pub(super) fn release_scratch(&mut self, host: &mut dyn Verbs) {
-        for connection in &mut self.incoming {
-            if let Some(key) = connection.scratch.take() {
-                // The queue pair is destroyed, so no data can arrive in this buffer any more.
-                let _ = host.deregister(key);
-            }
-        }
-    }
-
-    /// The scratch buffers for a first block on edges on which none has arrived.
-    pub(super) fn scratch(&self) -> impl Iterator<Item = MemoryKey> + '_ {
-        self.incoming.iter().filter_map(|c| c.scratch)
     }
 }
 

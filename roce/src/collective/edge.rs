@@ -27,6 +27,10 @@ pub enum EdgeId {
 }
 
 impl EdgeId {
+    pub(super) const fn is_group(self) -> bool {
+        matches!(self, EdgeId::Group { .. })
+    }
+
     pub(super) const fn is_datagrams(self) -> bool {
         matches!(self, EdgeId::Datagrams { .. })
     }

@@ -193,7 +193,8 @@ pub(super) mod testing {
     use std::collections::{BTreeMap, BTreeSet};
 
     use super::*;
-    use crate::collective::Algorithm;
+    use crate::collective::execution::testing::execute_all;
+    use crate::collective::{Algorithm, Execution};
 
     /// The numbers of members with which every algorithm is tested.
     pub(in crate::collective) fn sizes() -> impl Iterator<Item = u32> {
@@ -247,66 +248,12 @@ pub(super) mod testing {
                     sent.keys().copied().collect(),
                     "an edge without a receiver"
                 );
-                assert_eq!(Run::new(&plans, slices).last(), slices as usize);
-            }
-        }
-    }
-
-    /// The slices that members hold after an execution of their plans. All members run in lockstep, and messages arrive
-    /// at once.
-    pub(in crate::collective) struct Run {
-        held: Vec<Vec<bool>>,
-    }
-
-    impl Run {
-        pub(in crate::collective) fn new(plans: &[Plan], slices: u32) -> Run {
-            let mut held = vec![vec![false; slices as usize]; plans.len()];
-            held[0].fill(true);
-            let receivers = |edge: EdgeId| match edge {
-                EdgeId::Pair { to, .. } => to as usize..to as usize + 1,
-                EdgeId::Group { .. } | EdgeId::Datagrams { .. } => 1..plans.len(),
-            };
-            let mut sent: Vec<Vec<usize>> =
-                plans.iter().map(|p| vec![0; p.outgoing.len()]).collect();
-            loop {
-                let mut moved = false;
-                for (rank, plan) in plans.iter().enumerate() {
-                    for (at, flow) in plan.outgoing.iter().enumerate() {
-                        while let Some(&slice) = flow.slices.get(sent[rank][at]) {
-                            let step = flow.steps.get(sent[rank][at]);
-                            // The sends of one schedule do not overtake each other.
-                            let waits = plan.outgoing.iter().zip(&sent[rank]).any(|(other, n)| {
-                                flow.priority == other.priority
-                                    && step.zip(other.steps.get(*n)).is_some_and(|(a, b)| b < a)
-                            });
-                            let here = held[rank][slice as usize];
-                            if waits
-                                || !here
-                                || (plan.store_and_forward && held[rank].contains(&false))
-                            {
-                                break;
-                            }
-                            sent[rank][at] += 1;
-                            moved = true;
-                            for to in receivers(flow.edge) {
-                                held[to][slice as usize] = true;
-                            }
-                        }
-                    }
-                }
-                if !moved {
-                    return Run { held };
+                let (all, sent) = execute_all(plans, slices);
+                assert!(all.iter().all(Execution::holds_all), "{algorithm}");
+                if algorithm.is_overlay() {
+                    assert_eq!(sent, ((members - 1) * slices) as usize, "{algorithm}");
                 }
             }
-        }
-
-        /// The number of slices at the member that holds the fewest.
-        pub(in crate::collective) fn last(&self) -> usize {
-            let counts = self
-                .held
-                .iter()
-                .map(|held| held.iter().filter(|h| **h).count());
-            counts.min().unwrap_or(0)
         }
     }
 }

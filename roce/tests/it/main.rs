@@ -1,5 +1,6 @@
 //! Hosts connected in virtual time: over a faulty segment, and behind a model of the fabric.
 
+mod application;
 mod collectives;
 mod congestion;
 mod conversation;

@@ -8,10 +8,9 @@ use alfirk_bmv2::{Switch, SwitchOptions};
 use alfirk_ctrl::controller::{ApiReply, ApiRequest, ConfigError, ControllerConfig};
 use alfirk_ctrl::topology::{End, HostIndex, LinkIndex, Node, SwitchIndex, Topology};
 use alfirk_p4rt::{Programs, Server};
+use alfirk_roce::application::CommandError;
 use alfirk_roce::binomial_ack::{Endpoint as Multicaster, EndpointEvent};
-use alfirk_roce::collective::{
-    Endpoint, ExpectedData, LegCommand, LegReply, TransferError, TransferSpec,
-};
+use alfirk_roce::collective::{Endpoint, ExpectedData, LegCommand, LegReply, TransferSpec};
 use alfirk_roce::host::{Host, HostConfig};
 use alfirk_roce::hostile::{Hostile, Target};
 use alfirk_roce::rc::BadMtu;
@@ -255,7 +254,7 @@ impl Network {
         id: TransferId,
         host: HostIndex,
         spec: TransferSpec,
-    ) -> Result<Vec<Endpoint>, TransferError> {
+    ) -> Result<Vec<Endpoint>, CommandError> {
         // The previous transfer of this host with this id ends in any case.
         self.remove_part(id, host);
         let endpoints = self.with_host(host, |node, _| node.prepare(id, spec))?;
@@ -269,7 +268,7 @@ impl Network {
         id: TransferId,
         host: HostIndex,
         peers: &[Endpoint],
-    ) -> Result<(), TransferError> {
+    ) -> Result<(), CommandError> {
         self.with_host(host, |node, ctx| node.connect(id, peers, ctx))
     }
 
@@ -360,14 +359,13 @@ impl Network {
         self.with_host(host, |node, ctx| node.turn_hostile(hostile, ctx));
     }
 
-    /// Executes a leg command in a transfer at a host; `None` if the host has no such transfer. A leg is the part of a
-    /// transfer that one algorithm carries.
+    /// Executes a leg command in a transfer at a host. A leg is the part of a transfer that one algorithm carries.
     pub fn execute_leg_command(
         &mut self,
         id: TransferId,
         host: HostIndex,
         command: LegCommand,
-    ) -> Option<Result<LegReply, TransferError>> {
+    ) -> Result<LegReply, CommandError> {
         self.with_host(host, |node, ctx| node.execute_leg_command(id, command, ctx))
     }
 

@@ -20,6 +20,7 @@
 mod lent;
 mod link;
 mod overlay;
+mod peers;
 mod wait;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -28,13 +29,14 @@ use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use alfirk_roce::application::Application;
 use alfirk_roce::collective::RemoteMemory;
 use alfirk_roce::rc::{
     Completion, MemoryError, MemoryKey, MemorySlice, ModifyError, Operation, Payload, PostError,
     QpFailure, RecvRequest, Remote, SendOperation, SendRequest,
 };
 use alfirk_roce::registration::{
-    ExpectedGroup, GroupSpec, LeaderEvent, LeaderTiming, Registrar, RetryTimeout,
+    ExpectedGroup, GroupSpec, LeaderEvent, LeaderTiming, RetryTimeout,
 };
 use alfirk_roce::verbs::Verbs;
 use alfirk_roce::wire::mrp::Node;
@@ -152,7 +154,8 @@ pub struct Group {
     links: BTreeMap<u32, Link>,
     /// Messages received from other members and not handled yet, each with the rank of its sender.
     messages: VecDeque<(u32, Message)>,
-    registrar: Registrar,
+    /// The group's registration in band.
+    application: Application,
     /// ACK timeout and retries of the group's queue pair.
     retry_timeout: RetryTimeout,
     leader_events: VecDeque<LeaderEvent>,
@@ -212,7 +215,7 @@ impl Group {
             transport: Transport::Multicast,
             links: BTreeMap::new(),
             messages: VecDeque::new(),
-            registrar: Registrar::default(),
+            application: Application::default(),
             retry_timeout: RetryTimeout::of_card(&rc),
             leader_events: VecDeque::new(),
             memory,
@@ -388,9 +391,7 @@ impl Group {
         let deadline = self.deadline();
         if self.transport == Transport::Multicast {
             let now = self.now();
-            if let Some(leader) = self.registrar.leader() {
-                leader.deregister(&mut self.device, now);
-            }
+            self.application.deregister(&mut self.device, now);
             self.wait_for_leader_event(deadline, "ending the group", |event| {
                 matches!(event, LeaderEvent::Deregistered)
             })?;
@@ -534,7 +535,7 @@ impl Group {
             virtual_qpn: epoch.virtual_qpn,
             leader: self.member_infos[0].ip,
         };
-        self.registrar.expect(&mut self.device, self.qpn, group);
+        self.application.expect(&mut self.device, self.qpn, group);
         let error = self.connect(epoch).err().map(|e| e.to_string());
         self.send_message(LEADER, &Message::Ready { error })?;
         self.wait_for_go(deadline)?;
@@ -581,7 +582,7 @@ impl Group {
         };
         let (now, timing) = (self.now(), LeaderTiming::default());
         let led = self
-            .registrar
+            .application
             .lead(&mut self.device, now, spec, timing, &nodes);
         if let Err(error) = led {
             return Ok(Err(error.to_string()));

@@ -1,8 +1,9 @@
-//! Waiting: for completions, for the other members, and for the fabric.
+//! Waiting: for completions and for the fabric.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
+use alfirk_roce::application::MemberEvent;
 use alfirk_roce::host::HostEvent;
 use alfirk_roce::rc::Completion;
 use alfirk_roce::registration::LeaderEvent;
@@ -11,7 +12,7 @@ use alfirk_roce::wire::QpNum;
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 
 use super::link::Message;
-use super::{check_completion, over_error, Group, GroupError, Result, Transport, LEADER};
+use super::{check_completion, Group, GroupError, Result, Transport, LEADER};
 
 /// Maximum time of a sleep that waits for events.
 pub(super) const MAX_SLEEP: Duration = Duration::from_millis(200);
@@ -55,7 +56,7 @@ impl Group {
     ) -> Result<()> {
         self.check_time(deadline, what)?;
         let mut until = deadline;
-        if let Some(at) = self.registrar.poll_timeout() {
+        if let Some(at) = self.application.poll_timeout() {
             until = until.min(self.started + Duration::from_nanos(at));
         }
         let links = self.links.values().map(AsFd::as_fd);
@@ -73,18 +74,20 @@ impl Group {
         self.device.handle_ready();
         self.take_events();
         let now = self.now();
-        if self.registrar.poll_timeout().is_some_and(|at| at <= now) {
-            self.registrar.handle_timeout(&mut self.device, now);
+        if self.application.poll_timeout().is_some_and(|at| at <= now) {
+            self.application.handle_timeout(&mut self.device, now);
         }
         self.take_leader_events();
         self.take_messages();
     }
 
-    /// Distributes the events of the device to the registration, the completions and the failures.
+    /// Passes the events of the device to the application. Completions and failures that belong to neither a
+    /// registration nor a transfer are those of the group's own messages.
     pub(super) fn take_events(&mut self) {
         let now = self.now();
         while let Some(event) = self.device.poll_event() {
-            if self.registrar.handle_event(&mut self.device, now, &event) {
+            let device = &mut self.device;
+            if self.application.handle_event(device, now, now, &event) {
                 continue;
             }
             match event {
@@ -103,7 +106,11 @@ impl Group {
 
     /// Handles the events of the group's in-band registration, and removes members that the fabric has lost.
     fn take_leader_events(&mut self) {
-        while let Some(event) = self.registrar.poll() {
+        while let Some((_, event)) = self.application.poll() {
+            // A group takes part in no transfer.
+            let MemberEvent::Group(event) = event else {
+                continue;
+            };
             if let LeaderEvent::Lost { members } = &event {
                 let infos = self.member_infos.iter().enumerate();
                 for (rank, _) in infos.filter(|(_, info)| members.contains(&info.ip)) {
@@ -113,31 +120,6 @@ impl Group {
                 }
             }
             self.leader_events.push_back(event);
-        }
-    }
-
-    fn take_messages(&mut self) {
-        let mut gone = Vec::new();
-        for (rank, link) in &mut self.links {
-            loop {
-                match link.receive() {
-                    Ok(Some(message)) => self.messages.push_back((*rank, message)),
-                    Ok(None) => break,
-                    Err(_) => {
-                        gone.push(*rank);
-                        break;
-                    }
-                }
-            }
-        }
-        for rank in gone {
-            self.links.remove(&rank);
-            // A closed connection counts as a request to leave.
-            let last = match self.rank {
-                LEADER => Message::Leave,
-                _ => Message::Bye,
-            };
-            self.messages.push_back((rank, last));
         }
     }
 
@@ -158,12 +140,9 @@ impl Group {
             }
             if self.transport == Transport::Multicast {
                 let ip = self.member_infos[rank as usize].ip;
-                let (now, device) = (self.started.elapsed().as_nanos() as u64, &mut self.device);
-                let requested = self
-                    .registrar
-                    .leader()
-                    .map(|leader| leader.leave(device, now, &[ip]));
-                if let Some(Ok(())) = requested {
+                let now = self.now();
+                let device = &mut self.device;
+                if self.application.remove_members(device, now, &[ip]) {
                     let left = self.wait_for_leader_event(deadline, "removing a member", |event| {
                         matches!(
                             event,
@@ -189,7 +168,8 @@ impl Group {
         }
         self.next_stall = Instant::now() + self.stall_time();
         let mcst_id = self.config.address;
-        self.registrar.stalled(&mut self.device, now, mcst_id);
+        self.application
+            .report_stall(&mut self.device, now, mcst_id);
     }
 
     /// Time without a completion after which a lack of progress is reported to the fabric.
@@ -252,108 +232,5 @@ impl Group {
             }
             self.wait_for_event(deadline, what)?;
         }
-    }
-
-    // ---- The others ----
-
-    pub(super) fn send_message(&mut self, rank: u32, message: &Message) -> Result<()> {
-        let Some(link) = self.links.get_mut(&rank) else {
-            return Err(over_error(match rank {
-                LEADER => "the leader has left",
-                _ => "a member has left",
-            }));
-        };
-        link.send(message).map_err(|error| GroupError::Connection {
-            what: format!("member {rank}"),
-            error,
-        })
-    }
-
-    /// Waits for the next message of a member.
-    pub(super) fn message_from(
-        &mut self,
-        rank: u32,
-        deadline: Instant,
-        what: &'static str,
-    ) -> Result<Message> {
-        loop {
-            if let Some(at) = self.messages.iter().position(|(from, _)| *from == rank) {
-                let (_, message) = self.messages.remove(at).expect("the index was just found");
-                return Ok(message);
-            }
-            if !self.links.contains_key(&rank) {
-                return Err(over_error(match rank {
-                    LEADER => "the leader has left",
-                    _ => "a member has left",
-                }));
-            }
-            self.wait_for_event(deadline, what)?;
-        }
-    }
-
-    /// At the leader: waits until every other member has sent [`Message::Ready`]. Returns the first error that one of
-    /// them reports.
-    pub(super) fn wait_until_ready(
-        &mut self,
-        deadline: Instant,
-        what: &'static str,
-    ) -> Result<Option<String>> {
-        let mut first = None;
-        for rank in self.others() {
-            // The member may leave or fail meanwhile.
-            while self.alive.contains(&rank) {
-                let at = |(from, m): &(u32, Message)| {
-                    *from == rank && matches!(m, Message::Ready { .. })
-                };
-                if let Some(at) = self.messages.iter().position(at) {
-                    if let Some((_, Message::Ready { error: Some(why) })) = self.messages.remove(at)
-                    {
-                        first.get_or_insert(format!("member {rank}: {why}"));
-                    }
-                    break;
-                }
-                self.wait_for_event(deadline, what)?;
-            }
-        }
-        Ok(first)
-    }
-
-    /// At the leader: sends [`Message::Go`] to all other members.
-    pub(super) fn send_go(&mut self) -> Result<()> {
-        let message = Message::Go {
-            transport: self.transport,
-            alive: self.alive.iter().copied().collect(),
-        };
-        for rank in self.others() {
-            self.send_message(rank, &message)?;
-        }
-        Ok(())
-    }
-
-    /// At members other than the leader: waits for [`Message::Go`], and applies its contents.
-    pub(super) fn wait_for_go(&mut self, deadline: Instant) -> Result<()> {
-        match self.message_from(LEADER, deadline, "waiting for the other members")? {
-            Message::Go { transport, alive } => {
-                self.transport = transport;
-                self.alive = alive.into_iter().collect();
-                Ok(())
-            }
-            Message::Bye => Err(over_error(
-                "the leader has ended it, or removed this member",
-            )),
-            _ => Err(over_error(
-                "unexpected message from the leader: expected `go`",
-            )),
-        }
-    }
-
-    /// Waits until all members have called this function.
-    pub(super) fn synchronize(&mut self, deadline: Instant) -> Result<()> {
-        if self.rank == LEADER {
-            self.wait_until_ready(deadline, "waiting for the other members")?;
-            return self.send_go();
-        }
-        self.send_message(LEADER, &Message::Ready { error: None })?;
-        self.wait_for_go(deadline)
     }
 }

@@ -18,6 +18,7 @@ use alfirk_experiment::{
     ProcessingTimes, Traffic, Victim,
 };
 use alfirk_packet_io::Clock;
+use alfirk_roce::application::TransferId;
 use alfirk_roce::collective::{
     Endpoint, ExpectedData, LegCommand, LegReply, Progress, RequestTimes, TransferSpec,
 };
@@ -1009,24 +1010,7 @@ fn as_str_pairs(ports: &[(String, String)]) -> Vec<(&str, &str)> {
 /// Converts an event of the host protocol to one of the fabric. `None` if the event belongs to another transfer than
 /// `current`, or reports progress.
 fn member_event(event: Event, current: u32) -> Option<MemberEvent> {
-    let (of, event) = match event {
-        Event::Ready { transfer } => (transfer, MemberEvent::Ready),
-        Event::Done {
-            transfer,
-            sha256,
-            at,
-            ..
-        } => (transfer, MemberEvent::Done { sha256, at }),
-        Event::PartDone { transfer, part, at } => (transfer, MemberEvent::PartDone { part, at }),
-        Event::Finished { transfer } => (transfer, MemberEvent::Finished),
-        Event::Left {
-            transfer,
-            held,
-            beyond,
-        } => (transfer, MemberEvent::Left { held, beyond }),
-        Event::Failed { transfer, error } => (transfer, MemberEvent::Failed { why: error }),
-        Event::Group { report } => return Some(MemberEvent::Group(report)),
-        Event::Progress { .. } => return None,
-    };
-    (of == current).then_some(event)
+    let (of, event) = event.into_member_event()?;
+    let is_current = of == TransferId(current) || matches!(event, MemberEvent::Group(_));
+    is_current.then_some(event)
 }

@@ -3,8 +3,8 @@
 //! A transfer sends the data of one job among its members. Several sources may each send a part of the data. Data is
 //! divided into messages, the *slices*.
 
-use alfirk_roce::collective::Digest;
-use alfirk_roce::registration::LeaderEvent;
+use crate::collective::Digest;
+use crate::registration::LeaderEvent;
 
 /// Number of a transfer, the same at all its members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -25,7 +25,9 @@ pub enum MemberEvent {
     Done {
         /// SHA-256 of the member's data.
         sha256: Digest,
-        /// Time on the fabric's clock, in nanoseconds.
+        /// Length of the member's data in bytes.
+        bytes: u64,
+        /// Time on the clock of the driver, in nanoseconds.
         at: u64,
     },
     /// The member has completed a part of the data, if sources change. A receiver holds the part; at the part's source,
@@ -33,7 +35,7 @@ pub enum MemberEvent {
     PartDone {
         /// Number of the part, from 0.
         part: u32,
-        /// Time on the fabric's clock, in nanoseconds.
+        /// Time on the clock of the driver, in nanoseconds.
         at: u64,
     },
     /// The member is done, and all data that it relayed to others is acknowledged.

@@ -8,10 +8,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::error::TransferError;
 use super::leg::Leg;
-use super::spec::{Endpoint, GroupSpec};
-use super::transfer::Transfer;
+use super::Transfer;
+use crate::collective::error::TransferError;
+use crate::collective::spec::{Endpoint, GroupSpec};
 use crate::verbs::Verbs;
 
 /// A command for the legs of a transfer. A leg is the part of the transfer that one algorithm carries.

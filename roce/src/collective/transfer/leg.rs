@@ -21,19 +21,15 @@ use std::net::Ipv4Addr;
 
 use serde::{Deserialize, Serialize};
 
-use super::algorithm::Algorithm;
-use super::connection::Connection;
-use super::edge::EdgeId;
-use super::error::TransferError;
-use super::event::TransferEvent;
-use super::legs::Stage;
-use super::members::Members;
-use super::plan::{Flow, Plan};
-use super::post::register;
-use super::racks::Racks;
-use super::spec::{Endpoint, GroupSpec, RemoteMemory, SpecError, TransferSpec};
-use super::transfer::Transfer;
-use crate::rc::{MemoryKey, MemorySlice};
+use super::leg_state::LegState;
+use super::Transfer;
+use crate::collective::algorithm::Algorithm;
+use crate::collective::edge::EdgeId;
+use crate::collective::error::TransferError;
+use crate::collective::members::Members;
+use crate::collective::plan::{Flow, Plan};
+use crate::collective::racks::Racks;
+use crate::collective::spec::{Endpoint, GroupSpec, SpecError, TransferSpec};
 use crate::verbs::Verbs;
 
 /// The next leg of a transfer: the algorithm that carries the remaining slices, and what each member still lacks.
@@ -74,27 +70,21 @@ impl Transfer {
     /// Ends the present leg: destroys its queue pairs. Data already delivered is still reported by pending events.
     /// Clears a failure too, so that the transfer can be resumed.
     pub fn leave(&mut self, host: &mut dyn Verbs) {
-        self.legs.stage = Stage::Ended;
-        self.failed = false;
-        self.connecting.clear();
-        for connection in self.connections() {
-            // An error means that the queue pair no longer exists.
-            let _ = host.destroy_qp(connection.qpn);
-        }
+        self.leg.end();
+        self.reports.clear_failure();
+        self.connections.destroy(host);
     }
 
     /// Number of slices (messages) that this member holds without a gap, from slice 0 on.
     pub fn held(&self) -> u32 {
-        let here = self.held.iter().position(|held| !held);
-        here.unwrap_or(self.held.len()) as u32
+        self.execution.held_in_order()
     }
 
     /// Numbers of the slices (messages) that this member holds after the first one that it lacks. Empty if slices
     /// arrive in order.
     pub fn held_beyond(&self) -> Vec<u32> {
-        let beyond = self.held.iter().enumerate().skip(self.held() as usize);
-        let beyond = beyond.filter(|(_, held)| **held);
-        beyond.map(|(slice, _)| slice as u32).collect()
+        let gap = self.held();
+        self.execution.held().filter(|slice| *slice > gap).collect()
     }
 
     /// Creates the queue pairs of the next leg, and returns their endpoints. [`Transfer::connect`] and
@@ -105,21 +95,17 @@ impl Transfer {
         leg: Leg,
     ) -> Result<Vec<Endpoint>, TransferError> {
         self.check_leg(host.ip(), &leg)?;
-        if !self.legs.has_ended() {
+        if !self.leg.has_ended() {
             self.leave(host);
         }
-        self.release_scratch(host);
-        self.incoming.clear();
-        self.outgoing.clear();
-        self.connected = false;
-        self.has_started = false;
+        self.connections.clear(host);
         // Latencies of requests are not measured across legs.
-        self.request_latencies = None;
+        self.sources.drop_requests();
         self.spec.algorithm = leg.algorithm;
         self.spec.group = leg.group;
-        self.legs.stage = Stage::Waiting;
-        self.legs.limit = leg.limit.filter(|_| self.spec.is_root());
-        self.legs.bytes_at_start = (0..self.held()).map(|slice| self.spec.slice(slice).1).sum();
+        let limit = leg.limit.filter(|_| self.spec.is_root());
+        let held_in_order = (0..self.held()).map(|slice| self.spec.slice(slice).1);
+        self.leg = LegState::later(limit, held_in_order.sum());
 
         let lacks = |mut flow: Flow| {
             let first = match flow.edge {
@@ -140,20 +126,26 @@ impl Transfer {
                 }
             }
         };
-        self.store_and_forward = plan.store_and_forward;
+        self.execution.replace_plan(plan);
         let mut endpoints = Vec::new();
-        for flow in plan.incoming {
-            let connection = self.open_leg(host, flow)?;
+        for index in 0..self.execution.plan().incoming.len() {
+            let flow = &self.execution.plan().incoming[index];
+            let (edge, priority) = (flow.edge, flow.priority);
+            let connections = &mut self.connections;
+            let connection = connections.open_for_leg(host, &self.spec, edge, priority)?;
             endpoints.push(self.endpoint(host, &connection, true)?);
             self.add_incoming(host, connection)?;
         }
-        for flow in plan.outgoing {
-            let connection = self.open_leg(host, flow)?;
+        for index in 0..self.execution.plan().outgoing.len() {
+            let flow = &self.execution.plan().outgoing[index];
+            let (edge, priority) = (flow.edge, flow.priority);
+            let connections = &mut self.connections;
+            let connection = connections.open_for_leg(host, &self.spec, edge, priority)?;
             endpoints.push(self.endpoint(host, &connection, false)?);
-            self.post_announcement_receives(host, connection.qpn)?;
-            self.outgoing.push(connection);
+            self.add_outgoing(host, connection)?;
         }
-        self.follow_schedules(host)?;
+        let (connections, rules) = self.receiving();
+        connections.follow_schedule(host, &rules)?;
         self.stand_down(host);
         Ok(endpoints)
     }
@@ -162,11 +154,12 @@ impl Transfer {
     /// member is connected.
     pub fn proceed(&mut self, host: &mut dyn Verbs, now: u64) -> Result<(), TransferError> {
         if !self.is_ready() {
-            return Err(TransferError::NotReady(self.connecting.len()));
+            let pending = self.leg.pending_connections().unwrap_or(0);
+            return Err(TransferError::NotReady(pending));
         }
-        self.legs.stage = Stage::Running;
-        self.has_started = true;
-        self.announce_receives(host)?;
+        self.leg.start();
+        let (connections, rules) = self.receiving();
+        connections.announce_receives(host, &rules)?;
         self.advance(host, now)
     }
 
@@ -178,21 +171,22 @@ impl Transfer {
         now: u64,
         limit: u32,
     ) -> Result<(), TransferError> {
-        self.legs.limit = Some(limit);
+        self.leg.set_limit(limit);
         self.advance(host, now)
     }
 
     /// Stops the root from posting new slices in this leg. Returns the number of slices that each member will hold at
     /// the end of the leg, which may be all.
     pub fn pause(&mut self, host: &mut dyn Verbs, now: u64) -> Result<u32, TransferError> {
-        let posted = self.outgoing.iter().flat_map(|c| {
-            let last = c.flow.slices[..c.posted].last();
+        let flows = self.execution.plan().outgoing.iter().enumerate();
+        let posted = flows.flat_map(|(index, flow)| {
+            let last = self.execution.sent(index).last();
             // The slices before those of the flow are already held by the receiver.
             last.map(|slice| slice + 1)
-                .or_else(|| c.flow.slices.first().copied())
+                .or_else(|| flow.slices.first().copied())
         });
         let limit = posted.max().unwrap_or(self.spec.slices);
-        self.legs.limit = Some(limit);
+        self.leg.set_limit(limit);
         self.advance(host, now)?;
         Ok(limit)
     }
@@ -207,34 +201,26 @@ impl Transfer {
         self.stand_down(host);
         let present = (self.spec.algorithm, self.spec.group);
         (self.spec.algorithm, self.spec.group) = (Algorithm::Alfirk, Some(group));
-        let flow = Flow::all(EdgeId::Group { root: 0 }, 0, 0);
-        let made = self.open(host, flow).and_then(|connection| {
-            let endpoint = self.endpoint(host, &connection, !self.spec.is_root());
-            self.legs.standby = Some((group, connection));
-            endpoint
-        });
+        let opened = self.open_standby(host, group);
         (self.spec.algorithm, self.spec.group) = present;
-        made
+        opened
+    }
+
+    fn open_standby(
+        &mut self,
+        host: &mut dyn Verbs,
+        group: GroupSpec,
+    ) -> Result<Endpoint, TransferError> {
+        let edge = EdgeId::Group { root: 0 };
+        let connection = self.connections.open(host, &self.spec, edge, 0)?;
+        let endpoint = self.endpoint(host, &connection, !self.spec.is_root());
+        self.connections.set_standby(group, connection);
+        endpoint
     }
 
     /// Destroys the queue pair that [`Transfer::stand_by`] has created, if any.
     pub fn stand_down(&mut self, host: &mut dyn Verbs) {
-        if let Some((_, connection)) = self.legs.standby.take() {
-            // An error means that the queue pair no longer exists.
-            let _ = host.destroy_qp(connection.qpn);
-        }
-    }
-
-    fn open_leg(&mut self, host: &mut dyn Verbs, flow: Flow) -> Result<Connection, TransferError> {
-        match self.legs.standby.take() {
-            Some((group, connection)) if self.spec.group == Some(group) => {
-                Ok(Connection { flow, ..connection })
-            }
-            other => {
-                self.legs.standby = other;
-                self.open(host, flow)
-            }
-        }
+        self.connections.destroy_standby(host);
     }
 
     /// Replaces the list of members by the survivors of a failure. Returns this member's plan for the slices that some
@@ -248,10 +234,11 @@ impl Transfer {
         self.spec.rank = rank.expect("the leg was checked") as u32;
         self.spec.members = survivors.members;
         self.spec.racks = survivors.racks;
-        if self.memory.is_none() && !self.spec.is_root() {
+        if self.memory.key().is_none() && !self.spec.is_root() {
             self.spec.set_size(survivors.size);
-            self.reset_held();
-            self.memory = Some(register(host, &self.spec)?);
+            self.execution
+                .reset_held(self.spec.slices, self.spec.final_slices());
+            self.memory.register(host, &self.spec)?;
         }
         // The survivors have agreed on the size, so blocks need not announce it.
         self.spec.announce = false;
@@ -329,63 +316,4 @@ impl Transfer {
         }
         Ok(())
     }
-
-    /// Binds a memory window for each slice (message), with [`WriteMode::PerRequest`](super::WriteMode::PerRequest).
-    /// Addresses and keys of the windows differ between members.
-    pub(super) fn slice_windows(
-        &mut self,
-        host: &mut dyn Verbs,
-        key: MemoryKey,
-    ) -> Result<Vec<RemoteMemory>, TransferError> {
-        if self.legs.windows.is_empty() {
-            let windows = (0..self.spec.slices).map(|slice| {
-                let (offset, len) = self.spec.slice(slice);
-                bind(host, MemorySlice { key, offset, len })
-            });
-            self.legs.windows = windows.collect::<Result<_, _>>()?;
-        }
-        Ok(self.legs.windows.clone())
-    }
-
-    /// The remote memory that contains all data, for the WRITEs of a neighbour in an overlay. It is a memory window if
-    /// WRITEs can reach the data only through windows, else the memory region.
-    pub(super) fn whole_region(
-        &mut self,
-        host: &mut dyn Verbs,
-        key: MemoryKey,
-    ) -> Result<RemoteMemory, TransferError> {
-        let len = self.spec.size;
-        if !self.legs.windows_only {
-            let (va, rkey) = host.locate(key)?;
-            return Ok(RemoteMemory { va, rkey, len });
-        }
-        match self.legs.whole_window {
-            Some(whole) => Ok(whole),
-            None => {
-                let whole = bind(
-                    host,
-                    MemorySlice {
-                        key,
-                        offset: 0,
-                        len,
-                    },
-                )?;
-                self.legs.whole_window = Some(whole);
-                Ok(whole)
-            }
-        }
-    }
-
-    /// Reports [`TransferEvent::Ready`] if all connections of this member are established.
-    pub(super) fn report_if_ready(&mut self) {
-        if self.is_ready() {
-            self.events.push_back(TransferEvent::Ready);
-        }
-    }
-}
-
-fn bind(host: &mut dyn Verbs, part: MemorySlice) -> Result<RemoteMemory, TransferError> {
-    let (va, rkey) = host.bind_window(part)?;
-    let len = part.len;
-    Ok(RemoteMemory { va, rkey, len })
 }
