@@ -97,10 +97,7 @@ impl Group {
                 self.walk_on_data(from_path, now);
             } else if space.lt(self.walk.last_minimum, psn) {
                 let search = self.start_probe((port, data_point), now);
-                queued.extend(search.map(|search| QueuedPacket::Recirculate {
-                    search,
-                    filter_update: None,
-                }));
+                queued.extend(search.map(|search| self.recirculate(search, None)));
             }
         }
         let minimum = self.known_minimum();
@@ -116,6 +113,7 @@ impl Group {
             return None;
         }
         if config.strategy == Strategy::Punt && !is_new {
+            self.work.punts += 1;
             let data_point = Point {
                 msn: self.last_acked.extend_msn(space, data_point.msn),
                 ..data_point
@@ -153,7 +151,9 @@ impl Group {
         };
         let is_new = self.leaves.would_advance(space, from_path, acked.psn);
         let is_accepted = self.leaves.record_acked(space, from_path, acked);
+        self.work.feedback += 1;
         if config.strategy == Strategy::Punt {
+            self.work.punts += 1;
             self.waiting_nak
                 .clear_stale(space, self.last_acked.point.psn);
             return vec![QueuedPacket::Punt {
@@ -180,10 +180,7 @@ impl Group {
                 .record(space, minimum.psn, nak, is_accepted);
         }
         if let Some(search) = recirculated {
-            return vec![QueuedPacket::Recirculate {
-                search,
-                filter_update: Some((from_path, acked.psn)),
-            }];
+            return vec![self.recirculate(search, Some((from_path, acked.psn)))];
         }
         if acked.psn == minimum.psn {
             minimum.msn = self.plausible_msn(minimum.psn, acked.msn);
@@ -314,10 +311,7 @@ impl Group {
             WalkStep::Recirculate(search) => {
                 self.waiting_nak
                     .clear_stale(space, self.last_acked.point.psn);
-                vec![QueuedPacket::Recirculate {
-                    search,
-                    filter_update: None,
-                }]
+                vec![self.recirculate(search, None)]
             }
             WalkStep::Found(oldest_path) => {
                 let minimum = self.minimum_point(oldest_path);
@@ -362,10 +356,23 @@ impl Group {
         let space = self.space();
         let feedback = final_feedback(space, minimum, &mut self.last_acked, &mut self.waiting_nak)?;
         let port = self.sender.source?;
+        self.work.forwarded += 1;
         Some(QueuedPacket::Transmit(SentPacket::Feedback {
             port,
             feedback,
         }))
+    }
+
+    fn recirculate(
+        &mut self,
+        search: MinSearch,
+        filter_update: Option<(usize, u32)>,
+    ) -> QueuedPacket {
+        self.work.recirculations += 1;
+        QueuedPacket::Recirculate {
+            search,
+            filter_update,
+        }
     }
 
     /// Processes an ACK or NAK from `port` with headers that a receiver would reject: a VLAN tag, or a wrong TTL,

@@ -9,7 +9,7 @@ use super::cnp_filter::{CnpFilter, PathCongestion};
 use super::types::GroupConstants;
 use super::{
     Config, LastAcked, Leaf, Leaves, Point, Port, QueuedPacket, RetransmissionFilter, SelectiveNak,
-    Sender, SentPacket, Space, WaitingNak, Walk,
+    Sender, SentPacket, Space, WaitingNak, Walk, Work,
 };
 
 /// State of a multicast group on one switch. Each field is named after the pipeline control that owns the register.
@@ -31,6 +31,8 @@ pub struct Group {
     pub(crate) cnp_filter: CnpFilter,
     /// Newest PSN of each path, as stored in egress to filter retransmissions.
     pub filter: RetransmissionFilter,
+    /// Counters of packets and recirculations.
+    pub work: Work,
 }
 
 /// The registers of a group under [`Strategy::Tree`](super::Strategy::Tree), to save and restore its state. Registers
@@ -122,6 +124,7 @@ impl Group {
             selective_nak: SelectiveNak::new(config.loss_slots),
             cnp_filter: CnpFilter::new(paths),
             filter: RetransmissionFilter::new(paths, psn),
+            work: Work::default(),
         }
     }
 

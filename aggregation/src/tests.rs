@@ -1,5 +1,3 @@
-use std::collections::VecDeque;
-
 use super::punt::Aggregator;
 use super::*;
 
@@ -206,21 +204,11 @@ fn price(strategy: Strategy, receivers: u32) -> Work {
     let mut group = Group::new(Config::pipeline(strategy), &ports, 0, 0);
     let before = group.last_acked.point;
     let mut aggregator = Aggregator::new(Space::PSN, ports, before);
-    let mut work = Work::default();
     for psn in 0..PACKETS {
         group.send(1, psn);
         for turn in 0..receivers {
             let port = 2 + (turn * 11 + psn * 5) % receivers;
-            let queued = group.feedback(port, ack(psn), 0);
-            work.count_feedback(&queued);
-            let (mut queued, mut sent) = (VecDeque::from(queued), Vec::new());
-            while let Some(next) = queued.pop_front() {
-                let (left, more) = group.dequeue(next, 0);
-                work.count_queued(&more);
-                sent.extend(left);
-                queued.extend(more);
-            }
-            for sent in sent {
+            for sent in group.report(port, ack(psn)) {
                 let SentPacket::ToController(packet) = sent else {
                     continue;
                 };
@@ -236,9 +224,9 @@ fn price(strategy: Strategy, receivers: u32) -> Work {
             "{strategy:?} with {receivers} receivers"
         );
     }
-    assert_eq!(work.feedback, u64::from(PACKETS * receivers));
-    println!("{strategy:?}, {receivers} receivers: {work:?}");
-    work
+    assert_eq!(group.work.feedback, u64::from(PACKETS * receivers));
+    println!("{strategy:?}, {receivers} receivers: {:?}", group.work);
+    group.work
 }
 
 #[test]

@@ -186,7 +186,7 @@ impl<'s> LinePlot<'s> {
             x_axis,
             lines,
             published,
-            show: Box::new(claims::ratio),
+            show: Box::new(claims::ratio_text),
         }
     }
 }

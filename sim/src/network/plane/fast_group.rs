@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use alfirk_aggregation::{Group, QueuedPacket, Work};
+use alfirk_aggregation::{Group, QueuedPacket};
 use alfirk_contract as contract;
 use alfirk_ctrl::tables::{Member, ReceiverRewrite};
 use alfirk_roce::host::RcFrame;
@@ -61,8 +61,6 @@ pub(super) struct Region {
 pub(super) struct FastGroup {
     entries: GroupEntries,
     pub(super) model: Group,
-    /// Cost of finding the minimum PSN since the group was loaded.
-    pub(super) work: Work,
     exits: PortMap<BridgeExit, 0>,
     /// Ingress port and headers of the last data packet, before it was rewritten for receivers. They show whether the
     /// next packet continues its flow.
@@ -78,7 +76,6 @@ impl FastGroup {
         FastGroup {
             entries,
             model,
-            work: Work::default(),
             exits,
             last: None,
         }

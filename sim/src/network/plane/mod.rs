@@ -327,11 +327,7 @@ impl FastPlane {
         let micros = now / 1_000;
         let (queued, copies) = match kind {
             Kind::Data => group.model.data_and_copies(port, psn, micros),
-            Kind::Feedback(feedback) => {
-                let queued = group.model.feedback(port, feedback, micros);
-                group.work.count_feedback(&queued);
-                (queued, None)
-            }
+            Kind::Feedback(feedback) => (group.model.feedback(port, feedback, micros), None),
             Kind::Notice(Notice::Cnp) => {
                 let queued = group.model.cnp(port, micros);
                 if let Err(Some(reason)) = queued {
