@@ -6,7 +6,7 @@ pub(crate) mod limits;
 mod run;
 pub(crate) mod spec;
 
-pub use error::JobError;
+pub use error::{JobError, JobFailure};
 pub use limits::{Limits, ProcessingTimes, SendLimits};
 pub use run::run_algorithm;
 pub use spec::{Congestion, Job, Kill, Pace, Registration, SenderSettings};

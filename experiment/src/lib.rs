@@ -22,8 +22,8 @@ pub use fabric::{
     Fabric, FabricError, FlowControl, GroupChange, PausedLink, SharedFabric, Traffic, Victim,
 };
 pub use job::{
-    run_algorithm, Congestion, Job, JobError, Kill, Limits, Pace, ProcessingTimes, Registration,
-    SendLimits, SenderSettings,
+    run_algorithm, Congestion, Job, JobError, JobFailure, Kill, Limits, Pace, ProcessingTimes,
+    Registration, SendLimits, SenderSettings,
 };
 pub use machines::{MachineSummary, MachinesSummary};
 pub use report::{

@@ -12,7 +12,7 @@ use alfirk_ctrl::strategy::Strategies;
 use alfirk_ctrl::topology::{leaf_spine, testbed, HostIndex, LinkIndex, SwitchIndex, Topology};
 use alfirk_ctrl::tree::Policy;
 use alfirk_experiment::{
-    run_algorithm, stream, Congestion, Fabric, FabricError, Job, JobError, Row,
+    run_algorithm, stream, Congestion, Fabric, FabricError, Job, JobError, JobFailure, Row,
 };
 use alfirk_roce::collective::{Algorithm, Collective, TransferOp, WriteMode};
 use alfirk_roce::rc::PathMtu;
@@ -214,7 +214,7 @@ fn failed_receiver_link_prevents_completion() {
         ..job(4, 10_000, 1)
     };
     let error = run(&mut fabric, &topology, &job, Algorithm::Alfirk).unwrap_err();
-    let JobError::TimeLimit { hosts, .. } = &error else {
+    let JobFailure::TimeLimit { hosts, .. } = &error.failure else {
         panic!("{error}");
     };
     assert_eq!(hosts, &["h3"]);

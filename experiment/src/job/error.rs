@@ -4,33 +4,34 @@ use alfirk_roce::collective::Algorithm;
 
 use crate::fabric::FabricError;
 
+/// Error of the run of one algorithm, which has no result.
+#[derive(Debug, thiserror::Error)]
+#[error("{algorithm}: {failure}")]
+pub struct JobError {
+    /// Algorithm of the failed run.
+    pub algorithm: Algorithm,
+    /// Reason of the failure.
+    pub failure: JobFailure,
+}
+
 /// Reason why a run of one algorithm has no result.
 #[derive(Debug, thiserror::Error)]
-pub enum JobError {
+pub enum JobFailure {
     /// An operation of the fabric failed.
-    #[error("{algorithm}: {error}")]
-    Fabric {
-        /// Algorithm of the failed run.
-        algorithm: Algorithm,
-        /// Error of the operation.
-        error: FabricError,
-    },
+    #[error(transparent)]
+    Fabric(#[from] FabricError),
     /// The transfer failed at a member.
-    #[error("{algorithm}: host {host}: {why}")]
+    #[error("host {host}: {why}")]
     Member {
-        /// Algorithm of the failed run.
-        algorithm: Algorithm,
         /// Name of the member's host.
         host: String,
         /// Reason, from the member.
         why: String,
     },
     /// The setup or the transfer exceeded the job's time limit.
-    #[error("{algorithm}: {}", late(what, hosts, *seconds))]
+    #[error("{}", late(what, hosts, *seconds))]
     TimeLimit {
         /// The clause of the message that follows the names of the hosts that are late, such as `is not connected`.
-        algorithm: Algorithm,
-        /// State of the hosts that are late, such as `is not connected`.
         what: &'static str,
         /// Names of the hosts that are late.
         hosts: Vec<String>,
@@ -38,10 +39,8 @@ pub enum JobError {
         seconds: f64,
     },
     /// More packets were acknowledged to the source than a receiver has received.
-    #[error("{algorithm}: {acknowledged} packets were acknowledged to {source_host}, but {host} has received {received} of them: a false acknowledgement")]
+    #[error("{acknowledged} packets were acknowledged to {source_host}, but {host} has received {received} of them: a false acknowledgement")]
     FalseAcknowledgement {
-        /// Algorithm of the failed run.
-        algorithm: Algorithm,
         /// Name of the source's host.
         source_host: String,
         /// Name of the receiver that lacks acknowledged packets.
@@ -53,11 +52,11 @@ pub enum JobError {
     },
 }
 
-impl JobError {
-    /// Returns the message of [`JobError::TimeLimit`], without the algorithm; `None` for other errors.
+impl JobFailure {
+    /// Returns the message of [`JobFailure::TimeLimit`]; `None` for other failures.
     pub(crate) fn late(&self) -> Option<String> {
         match self {
-            JobError::TimeLimit {
+            JobFailure::TimeLimit {
                 what,
                 hosts,
                 seconds,

@@ -23,7 +23,7 @@ use alfirk_roce::rc::RcConfig;
 
 use group_fallback::{LegReason, SafeguardState};
 
-use super::error::JobError;
+use super::error::{JobError, JobFailure};
 use super::layout::{peers, Layout, DATAGRAM_GROUP};
 use super::spec::{Job, Registration};
 use crate::changes::{Change, Changes};
@@ -41,12 +41,32 @@ pub fn run_algorithm(
     algorithm: Algorithm,
     watch: &mut dyn FnMut(Progress),
 ) -> Result<Row, JobError> {
-    let row = Run::new(&mut *fabric, topology, job, algorithm).execute(watch)?;
+    let mut run = Run::new(&mut *fabric, topology, job, algorithm);
+    let row = run.execute(watch);
+    // The algorithm may have changed to the fallback.
+    let algorithm = run.layout.algorithm;
+    let row = row.map_err(|failure| JobError { algorithm, failure })?;
     let control = fabric.flow_control();
     Ok(Row {
-        flow_control: control.map_err(|error| JobError::Fabric { algorithm, error })?,
+        flow_control: control.map_err(|error| JobError {
+            algorithm,
+            failure: error.into(),
+        })?,
         ..row
     })
+}
+
+/// What happens when members fail, which depends on what carries the data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FailurePolicy {
+    /// The controller repairs the group: it reroutes the tree, or removes members.
+    Repair,
+    /// The transfer closes at all members, and the survivors continue in a new one (RDMC).
+    Close,
+    /// Members detect failed ones themselves, and continue without them (multicast of datagrams with acknowledgements).
+    Remove,
+    /// A member that fails makes the run fail.
+    Fail,
 }
 
 /// State of the run of one algorithm.
@@ -173,7 +193,7 @@ impl MemberReports {
 impl Run<'_> {
     /// Runs the algorithm and returns its result. If the job has a safeguard, the transfer may change between group and
     /// overlay meanwhile.
-    pub(super) fn execute(mut self, watch: &mut dyn FnMut(Progress)) -> Result<Row, JobError> {
+    fn execute(&mut self, watch: &mut dyn FnMut(Progress)) -> Result<Row, JobFailure> {
         let asked_for = self.layout.algorithm;
         let safeguard = self.layout.safeguard_and_overlay();
         let mut guard = safeguard.map(|(config, to)| SafeguardState::new(config, to));
@@ -226,8 +246,7 @@ impl Run<'_> {
         let ended_at = self.fabric.now();
         let traffic = self.traffic()?.since(&self.leg_traffic.before);
         let traffic = self.leg_traffic.spent.plus(&traffic);
-        let requests = self.fabric.request_times(self.layout.job.members[0]);
-        let requests = self.job_result(requests)?;
+        let requests = self.fabric.request_times(self.layout.job.members[0])?;
         let counts = match self.counts_before.take() {
             Some(before) => Some(self.counts()? - before),
             None => None,
@@ -260,7 +279,7 @@ impl Run<'_> {
     }
 
     /// Creates the queue pairs of all members, and requests their group if the algorithm uses one.
-    fn open(&mut self) -> Result<GroupOutcome, JobError> {
+    fn open(&mut self) -> Result<GroupOutcome, JobFailure> {
         let endpoints = self.prepare()?;
         let asked_at = self.fabric.now();
         if self.layout.algorithm.needs_group() {
@@ -272,12 +291,11 @@ impl Run<'_> {
                     let why = error.to_string();
                     return Ok(GroupOutcome::Refused { why, to });
                 }
-                (Err(error), _) => return self.job_result(Err(error)),
+                (Err(error), _) => return Err(error.into()),
             }
         } else if self.layout.algorithm.needs_datagrams() {
             let members = &self.layout.job.members;
-            let joined = self.fabric.join_datagrams(DATAGRAM_GROUP, members);
-            self.job_result(joined)?;
+            self.fabric.join_datagrams(DATAGRAM_GROUP, members)?;
         } else {
             return Ok(GroupOutcome::Ready(endpoints));
         }
@@ -291,7 +309,7 @@ impl Run<'_> {
         endpoints: &[Endpoint],
         reported: &mut MemberReports,
         watch: &mut dyn FnMut(Progress),
-    ) -> Result<Vec<u64>, JobError> {
+    ) -> Result<Vec<u64>, JobFailure> {
         self.connect(&self.layout.job.members, endpoints)?;
         self.wait(reported, "is not connected", |t, rank| t.ready[rank], watch)?;
         self.turn_hostile(reported)?;
@@ -309,7 +327,7 @@ impl Run<'_> {
         &mut self,
         reported: &mut MemberReports,
         watch: &mut dyn FnMut(Progress),
-    ) -> Result<(), JobError> {
+    ) -> Result<(), JobFailure> {
         loop {
             let is_done = |t: &MemberReports, rank: usize| t.done[rank].is_some();
             self.wait(reported, "is not done", is_done, watch)?;
@@ -324,26 +342,23 @@ impl Run<'_> {
     }
 
     /// Removes queue pairs and group from the fabric.
-    fn end(&mut self, reported: &mut MemberReports) -> Result<(), JobError> {
+    fn end(&mut self, reported: &mut MemberReports) -> Result<(), JobFailure> {
         self.close()?;
         if self.layout.algorithm.needs_datagrams() {
             let members = &self.layout.job.members;
-            let left = self.fabric.leave_datagrams(DATAGRAM_GROUP, members);
-            self.job_result(left)?;
+            self.fabric.leave_datagrams(DATAGRAM_GROUP, members)?;
         }
         if self.uses_group {
-            let removed = self.deregister();
-            self.job_result(removed)?;
+            self.deregister()?;
             // By now the controller has finished a repair of the group that was in progress.
-            let processed = self.process_group_changes(reported, self.last_ack_change.0);
-            self.job_result(processed)?;
+            self.process_group_changes(reported, self.last_ack_change.0)?;
         }
         Ok(())
     }
 
     /// Adds the traffic of the current leg to that of the finished legs, before other queue pairs replace the current
     /// ones.
-    fn add_leg_traffic(&mut self) -> Result<(), JobError> {
+    fn add_leg_traffic(&mut self) -> Result<(), JobFailure> {
         let traffic = self.traffic()?.since(&self.leg_traffic.before);
         self.leg_traffic.spent = self.leg_traffic.spent.plus(&traffic);
         Ok(())
@@ -354,7 +369,7 @@ impl Run<'_> {
         &mut self,
         reported: &mut MemberReports,
         watch: &mut dyn FnMut(Progress),
-    ) -> Result<Vec<u64>, JobError> {
+    ) -> Result<Vec<u64>, JobFailure> {
         let mut posted_at = Vec::new();
         if let Some(spec) = self.begins_everywhere() {
             // The post of the last member determines the start.
@@ -374,8 +389,7 @@ impl Run<'_> {
                 _ => (0, Arc::clone(&self.layout.job.data)),
             };
             self.source_rank = source;
-            let posted = self.fabric.start(self.layout.job.members[source], &data);
-            posted_at.push(self.job_result(posted)?);
+            posted_at.push(self.fabric.start(self.layout.job.members[source], &data)?);
             if part == 0 {
                 self.incidents.begin(posted_at[0]);
                 self.changes.begin(posted_at[0]);
@@ -403,13 +417,10 @@ impl Run<'_> {
     }
 
     /// Creates the queue pairs of all members, and returns their endpoints.
-    fn prepare(&mut self) -> Result<Vec<Endpoint>, JobError> {
+    fn prepare(&mut self) -> Result<Vec<Endpoint>, JobFailure> {
         self.controller_ack_delay_ns = match self.layout.round_trips_to_controller() {
             0 => 0,
-            punts => {
-                let round_trip = self.fabric.control_round_trip();
-                self.job_result(round_trip)? * punts
-            }
+            punts => self.fabric.control_round_trip()? * punts,
         };
         let specs = self.layout.specs(|rank| {
             let paths = self
@@ -420,8 +431,7 @@ impl Run<'_> {
         self.spec = specs.first().cloned();
         let mut endpoints = Vec::new();
         for (&host, spec) in self.layout.job.members.iter().zip(specs) {
-            let prepared = self.fabric.prepare(host, spec);
-            endpoints.extend(self.job_result(prepared)?);
+            endpoints.extend(self.fabric.prepare(host, spec)?);
         }
         Ok(endpoints)
     }
@@ -432,12 +442,11 @@ impl Run<'_> {
     }
 
     /// Connects each member to the endpoints that it needs.
-    fn connect(&mut self, members: &[HostIndex], endpoints: &[Endpoint]) -> Result<(), JobError> {
+    fn connect(&mut self, members: &[HostIndex], endpoints: &[Endpoint]) -> Result<(), JobFailure> {
         let tells = |rank| self.layout.announces_memory(rank);
         let peers = peers(members.len(), endpoints, tells);
         for (&host, peers) in members.iter().zip(peers) {
-            let connected = self.fabric.connect(host, &peers);
-            self.job_result(connected)?;
+            self.fabric.connect(host, &peers)?;
         }
         Ok(())
     }
@@ -455,7 +464,7 @@ impl Run<'_> {
     }
 
     /// Starts every member with its own data; returns the time of the last start.
-    fn begin_everywhere(&mut self, spec: &TransferSpec) -> Result<u64, JobError> {
+    fn begin_everywhere(&mut self, spec: &TransferSpec) -> Result<u64, JobFailure> {
         let mut last = 0;
         for (rank, &host) in self.layout.job.members.iter().enumerate() {
             let spec = TransferSpec {
@@ -465,26 +474,23 @@ impl Run<'_> {
             let (offset, len) = spec.own_bytes();
             let own = &self.layout.job.data.bytes()[offset as usize..][..len as usize];
             let own = Arc::new(ExpectedData::new(Arc::from(own)));
-            let started_at = self.fabric.start(host, &own);
-            last = last.max(self.job_result(started_at)?);
+            last = last.max(self.fabric.start(host, &own)?);
         }
         Ok(last)
     }
 
     /// Makes receivers send ready notices (announcements of posted receives), if the job uses them.
-    fn send_ready_notices(&mut self) -> Result<(), JobError> {
+    fn send_ready_notices(&mut self) -> Result<(), JobFailure> {
         let tells = self.spec.as_ref().is_some_and(|spec| spec.ready.is_some());
         for &host in self.layout.job.members[1..].iter().filter(|_| tells) {
-            let proceeded = self.fabric.execute_leg_command(host, LegCommand::Proceed);
-            self.job_result(proceeded)?;
+            self.fabric.execute_leg_command(host, LegCommand::Proceed)?;
         }
         Ok(())
     }
 
-    fn close(&mut self) -> Result<(), JobError> {
+    fn close(&mut self) -> Result<(), JobFailure> {
         for &host in &self.layout.job.members {
-            let closed = self.fabric.close(host);
-            self.job_result(closed)?;
+            self.fabric.close(host)?;
         }
         Ok(())
     }
@@ -502,6 +508,20 @@ impl Run<'_> {
         }
     }
 
+    fn failure_policy(&self) -> FailurePolicy {
+        let layout = &self.layout;
+        let kills = !layout.job.kills.is_empty();
+        match layout.algorithm {
+            // With a safeguard, the transfer changes to the overlay instead.
+            _ if self.uses_group && layout.safeguard_and_overlay().is_none() => {
+                FailurePolicy::Repair
+            }
+            Algorithm::Rdmc(_) if kills => FailurePolicy::Close,
+            algorithm if kills && algorithm.needs_datagrams() => FailurePolicy::Remove,
+            _ => FailurePolicy::Fail,
+        }
+    }
+
     /// Waits until `has` is true for every rank that is not lost. `what`: the error's description of a member that is
     /// late, such as `is not done`.
     fn wait(
@@ -510,7 +530,7 @@ impl Run<'_> {
         what: &'static str,
         has: impl Fn(&MemberReports, usize) -> bool,
         watch: &mut dyn FnMut(Progress),
-    ) -> Result<(), JobError> {
+    ) -> Result<(), JobFailure> {
         let deadline = self.fabric.now().saturating_add(self.layout.time_limit());
         let mut missing = reported.missing(&has).next();
         while let Some(rank) = missing {
@@ -519,16 +539,16 @@ impl Run<'_> {
             }
             self.step(reported, deadline, watch)?;
             self.audit(reported)?;
-            if self.uses_group && self.layout.safeguard_and_overlay().is_none() {
-                let handled = self.handle_failures(reported);
-                self.job_result(handled)?;
-            } else if self.closes_on_failure() {
-                self.fail_due_parts(reported)?;
-                if reported.has_detected_failure {
-                    return Ok(());
+            match self.failure_policy() {
+                FailurePolicy::Repair => self.handle_failures(reported)?,
+                FailurePolicy::Close => {
+                    self.fail_due_parts(reported)?;
+                    if reported.has_detected_failure {
+                        return Ok(());
+                    }
                 }
-            } else if self.removes_failed_members() {
-                self.apply_due_failures(reported)?;
+                FailurePolicy::Remove => self.apply_due_failures(reported)?,
+                FailurePolicy::Fail => {}
             }
             // Further ranks are checked once this one is no longer missing.
             if !reported.is_missing(rank, &has) {
@@ -544,7 +564,7 @@ impl Run<'_> {
         reported: &mut MemberReports,
         limit: u64,
         watch: &mut dyn FnMut(Progress),
-    ) -> Result<(), JobError> {
+    ) -> Result<(), JobFailure> {
         let interval = match self.is_audited() {
             true => self.fabric.audit_interval(),
             false => self.fabric.tick(),
@@ -552,18 +572,16 @@ impl Run<'_> {
         let soon = self.fabric.now().saturating_add(interval);
         let due = [self.incidents.next(), self.changes.next()];
         let soon = due.into_iter().flatten().fold(soon, u64::min);
-        let event = self.fabric.next_event(soon.min(limit));
-        match self.job_result(event)? {
+        match self.fabric.next_event(soon.min(limit))? {
             Some((host, event)) => self.record_event(reported, host, event)?,
             None => watch(self.progress()?),
         }
         let now = self.fabric.now();
         while let Some(change) = self.changes.take_due(now) {
-            let done = match change {
+            (match change {
                 Change::Loss(link, loss) => self.fabric.set_loss(link, loss),
                 Change::Suspend(host, lasts) => self.fabric.suspend(host, lasts),
-            };
-            self.job_result(done)?;
+            })?;
         }
         Ok(())
     }
@@ -575,7 +593,7 @@ impl Run<'_> {
 
     /// Compares the number of packets acknowledged to the sources with the number that each member has received. Fails
     /// if more are acknowledged than received, which a correct fabric prevents.
-    fn audit(&mut self, reported: &MemberReports) -> Result<(), JobError> {
+    fn audit(&mut self, reported: &MemberReports) -> Result<(), JobFailure> {
         if !self.is_audited() {
             return Ok(());
         }
@@ -583,24 +601,23 @@ impl Run<'_> {
         let mut acknowledged = Vec::with_capacity(members.len());
         for (rank, &host) in members.iter().enumerate() {
             // Lost members no longer send, or are hostile.
-            let counted = match reported.lost[rank] {
-                true => Ok(0),
-                false => self.fabric.acknowledged_packets(host),
-            };
-            acknowledged.push(self.job_result(counted)?);
+            acknowledged.push(
+                (match reported.lost[rank] {
+                    true => Ok(0),
+                    false => self.fabric.acknowledged_packets(host),
+                })?,
+            );
         }
         let all: u64 = acknowledged.iter().sum();
         for (rank, &host) in members.iter().enumerate() {
             if reported.lost[rank] {
                 continue;
             }
-            // Read after the acknowledged packets, as it only increases.
-            let received = self.fabric.received_packets(host);
             let others = all - acknowledged[rank];
-            match self.job_result(received)? {
+            // Read after the acknowledged packets, as it only increases.
+            match self.fabric.received_packets(host)? {
                 Some(received) if received < others => {
-                    return Err(JobError::FalseAcknowledgement {
-                        algorithm: self.layout.algorithm,
+                    return Err(JobFailure::FalseAcknowledgement {
                         source_host: self.host_name(self.source_rank),
                         host: self.host_name(rank),
                         acknowledged: others,
@@ -614,7 +631,7 @@ impl Run<'_> {
     }
 
     /// Makes the hostile members of the job start to send random packets to the group, if there is a group.
-    fn turn_hostile(&mut self, reported: &mut MemberReports) -> Result<(), JobError> {
+    fn turn_hostile(&mut self, reported: &mut MemberReports) -> Result<(), JobFailure> {
         for &host in self.layout.job.hostiles.iter().filter(|_| self.uses_group) {
             let rank = self
                 .layout
@@ -632,15 +649,18 @@ impl Run<'_> {
                 initial_psn: self.layout.initial_psn(),
                 window: self.rc(self.source_rank).window,
             };
-            let turned = self.fabric.turn_hostile(host, target, self.layout.job.seed);
-            self.job_result(turned)?;
+            self.fabric
+                .turn_hostile(host, target, self.layout.job.seed)?;
         }
         Ok(())
     }
 
-    fn time_limit_error(&self, what: &'static str, ranks: impl Iterator<Item = usize>) -> JobError {
-        JobError::TimeLimit {
-            algorithm: self.layout.algorithm,
+    fn time_limit_error(
+        &self,
+        what: &'static str,
+        ranks: impl Iterator<Item = usize>,
+    ) -> JobFailure {
+        JobFailure::TimeLimit {
             what,
             hosts: ranks.map(|rank| self.host_name(rank)).collect(),
             seconds: self.layout.time_limit() as f64 / 1e9,
@@ -703,7 +723,7 @@ impl Run<'_> {
         reported: &mut MemberReports,
         host: HostIndex,
         event: MemberEvent,
-    ) -> Result<(), JobError> {
+    ) -> Result<(), JobFailure> {
         let Some(&rank) = reported.ranks.get(&host) else {
             return Ok(());
         };
@@ -719,12 +739,13 @@ impl Run<'_> {
             MemberEvent::Left { held, beyond } => reported.left[rank] = Some((held, beyond)),
             // The controller's news contain the same.
             MemberEvent::Group(_) => {}
-            MemberEvent::Failed { .. } if self.closes_on_failure() && self.incidents.has_any() => {
+            MemberEvent::Failed { .. }
+                if self.failure_policy() == FailurePolicy::Close && self.incidents.has_any() =>
+            {
                 reported.has_detected_failure = true;
             }
             MemberEvent::Failed { why } => {
-                return Err(JobError::Member {
-                    algorithm: self.layout.algorithm,
+                return Err(JobFailure::Member {
                     host: self.host_name(rank),
                     why,
                 })
@@ -734,11 +755,10 @@ impl Run<'_> {
     }
 
     /// Progress of all receivers together.
-    fn progress(&mut self) -> Result<Progress, JobError> {
+    fn progress(&mut self) -> Result<Progress, JobFailure> {
         let mut all = Progress { bytes: 0, total: 0 };
         for &host in &self.layout.job.members[1..] {
-            let progress = self.fabric.progress(host);
-            let progress = self.job_result(progress)?;
+            let progress = self.fabric.progress(host)?;
             all.bytes += progress.bytes.min(progress.total);
             all.total += progress.total;
         }
@@ -746,19 +766,17 @@ impl Run<'_> {
     }
 
     /// Reads the packet counters of the switches.
-    fn counts(&mut self) -> Result<Counts, JobError> {
-        let counts = self.fabric.counts();
-        self.job_result(counts)
+    fn counts(&mut self) -> Result<Counts, JobFailure> {
+        Ok(self.fabric.counts()?)
     }
 
-    fn traffic(&mut self) -> Result<Traffic, JobError> {
+    fn traffic(&mut self) -> Result<Traffic, JobFailure> {
         let members = self.layout.job.members.len();
         let sources = match self.layout.job.collective.begins_everywhere() {
             true => members,
             false => members.min(self.layout.parts() as usize),
         };
-        let traffic = self.fabric.traffic(&self.layout.job.members, sources);
-        self.job_result(traffic)
+        Ok(self.fabric.traffic(&self.layout.job.members, sources)?)
     }
 
     fn row(
@@ -802,7 +820,7 @@ impl Run<'_> {
         &mut self,
         reported: &MemberReports,
         posted_at: &[u64],
-    ) -> Result<Vec<Missing>, JobError> {
+    ) -> Result<Vec<Missing>, JobFailure> {
         let mut missing = Vec::new();
         for rank in self.first_receiver(posted_at)..reported.done.len() {
             let host = self.layout.job.members[rank];
@@ -818,8 +836,7 @@ impl Run<'_> {
                 None if reported.lost[rank] => MissingReason::Removed,
                 None => MissingReason::Late,
             };
-            let progress = self.fabric.progress(host);
-            let progress = self.job_result(progress)?;
+            let progress = self.fabric.progress(host)?;
             missing.push(Missing {
                 host: self.host_name(rank),
                 bytes: progress.bytes.min(progress.total),
@@ -879,12 +896,5 @@ impl Run<'_> {
     fn host_name(&self, rank: usize) -> String {
         let host = self.layout.job.members[rank];
         self.layout.topology.host(host).name.clone()
-    }
-
-    fn job_result<T>(&self, result: Result<T, FabricError>) -> Result<T, JobError> {
-        result.map_err(|error| JobError::Fabric {
-            algorithm: self.layout.algorithm,
-            error,
-        })
     }
 }

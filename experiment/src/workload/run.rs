@@ -14,7 +14,7 @@ use alfirk_roce::collective::{
 use super::throughput::Samples;
 use super::{Flow, Phase, PhaseRow, Throughput, Workload};
 use crate::fabric::{FabricError, SharedFabric, Traffic};
-use crate::job::error::JobError;
+use crate::job::error::{JobError, JobFailure};
 use crate::job::layout::{peers, slowest_bps, time_limit, Layout};
 use crate::job::limits::{self, Contention};
 use crate::job::spec::Job;
@@ -57,10 +57,8 @@ pub fn run_workload(
     for phase in &workload.phases {
         run.execute(phase, watch)?;
     }
-    let control = run.fabric.flow_control();
-    let control = control.map_err(|error| JobError::Fabric { algorithm, error })?;
     Ok(Row {
-        flow_control: control,
+        flow_control: job_result(algorithm, run.fabric.flow_control())?,
         ..run.row(workload.bytes())
     })
 }
@@ -414,11 +412,11 @@ impl Run<'_> {
             MemberEvent::Done { sha256, at, .. } => drop(active.done.insert(host, (at, sha256))),
             MemberEvent::Finished => drop(active.finished.insert(host)),
             MemberEvent::Failed { why } => {
-                return Err(JobError::Member {
+                let host = self.topology.host(host).name.clone();
+                return Err(JobError {
                     algorithm: active.algorithm,
-                    host: self.topology.host(host).name.clone(),
-                    why,
-                })
+                    failure: JobFailure::Member { host, why },
+                });
             }
             MemberEvent::PartDone { .. } | MemberEvent::Left { .. } | MemberEvent::Group(_) => {}
         }
@@ -437,14 +435,14 @@ impl Run<'_> {
             flow.flow.members.iter().filter(is_late)
         });
         let hosts: BTreeSet<HostIndex> = hosts.copied().collect();
-        JobError::TimeLimit {
+        let name = |host: &HostIndex| self.topology.host(*host).name.clone();
+        JobError {
             algorithm: self.algorithm,
-            what,
-            hosts: hosts
-                .iter()
-                .map(|host| self.topology.host(*host).name.clone())
-                .collect(),
-            seconds: self.time_limit() as f64 / 1e9,
+            failure: JobFailure::TimeLimit {
+                what,
+                hosts: hosts.iter().map(name).collect(),
+                seconds: self.time_limit() as f64 / 1e9,
+            },
         }
     }
 
@@ -560,5 +558,8 @@ fn fairness(phases: &[PhaseRow]) -> Option<f64> {
 }
 
 fn job_result<T>(algorithm: Algorithm, result: Result<T, FabricError>) -> Result<T, JobError> {
-    result.map_err(|error| JobError::Fabric { algorithm, error })
+    result.map_err(|error| JobError {
+        algorithm,
+        failure: error.into(),
+    })
 }

@@ -11,7 +11,7 @@
 use alfirk_roce::collective::{Algorithm, Leg, LegCommand, Progress};
 
 use super::{MemberReports, Run};
-use crate::job::error::JobError;
+use crate::job::error::JobFailure;
 use crate::report::Change;
 use crate::safeguard::{Decision, Safeguard, SafeguardConfig};
 
@@ -52,7 +52,7 @@ impl Run<'_> {
         reported: &mut MemberReports,
         state: &mut SafeguardState,
         watch: &mut dyn FnMut(Progress),
-    ) -> Result<(), JobError> {
+    ) -> Result<(), JobFailure> {
         let deadline = self.fabric.now().saturating_add(self.layout.time_limit());
         let is_over = |t: &MemberReports, rank: usize| t.done[rank].is_some() && t.finished[rank];
         while reported.missing(&is_over).next().is_some() {
@@ -93,14 +93,14 @@ impl Run<'_> {
         state: &mut SafeguardState,
         reason: LegReason,
         watch: &mut dyn FnMut(Progress),
-    ) -> Result<u64, JobError> {
+    ) -> Result<u64, JobFailure> {
         let asked_at = self.fabric.now();
         let held = self.leave(reported, state, watch)?;
         if self.uses_group {
             // The group is unused now. If it cannot be removed, it only occupies an entry until the controller ends.
             match self.deregister() {
                 Err(error) if error.leaves_members_alone() => {}
-                removed => self.job_result(removed)?,
+                removed => removed?,
             }
             self.uses_group = false;
         }
@@ -123,7 +123,7 @@ impl Run<'_> {
 
     /// Raises the number of slices that the source of an overlay may have posted, if the receivers have progressed.
     /// Returns the time of the next check.
-    fn pace(&mut self, state: &mut SafeguardState) -> Result<u64, JobError> {
+    fn pace(&mut self, state: &mut SafeguardState) -> Result<u64, JobFailure> {
         let now = self.fabric.now();
         let (checked_at, had) = state.last_check;
         let pause = (self.fabric.tick() / 4).max(1);
@@ -135,17 +135,14 @@ impl Run<'_> {
         }
         let mut held = self.slices();
         for &host in &self.layout.job.members[1..] {
-            let has = self.fabric.held_slices(host);
-            held = held.min(self.job_result(has)?);
+            held = held.min(self.fabric.held_slices(host)?);
         }
         state.last_check = (now, held);
         let limit = held + self.min_lead() + 2 * held.saturating_sub(had);
         if limit > state.limit {
             state.limit = limit;
-            let paced = self
-                .fabric
-                .execute_leg_command(self.layout.job.members[0], LegCommand::Pace { limit });
-            self.job_result(paced)?;
+            self.fabric
+                .execute_leg_command(self.layout.job.members[0], LegCommand::Pace { limit })?;
         }
         Ok(now + pause)
     }
@@ -161,15 +158,15 @@ impl Run<'_> {
         reported: &mut MemberReports,
         state: &mut SafeguardState,
         watch: &mut dyn FnMut(Progress),
-    ) -> Result<(), JobError> {
+    ) -> Result<(), JobFailure> {
         self.layout.generation += 1;
         let group = self.layout.group();
         let mut endpoints = Vec::new();
         for &host in &self.layout.job.members {
-            let made = self
-                .fabric
-                .execute_for_endpoints(host, LegCommand::StandBy { group });
-            endpoints.extend(self.job_result(made)?);
+            endpoints.extend(
+                self.fabric
+                    .execute_for_endpoints(host, LegCommand::StandBy { group })?,
+            );
         }
         match self.register(&endpoints) {
             Ok(()) => {}
@@ -179,17 +176,15 @@ impl Run<'_> {
                 state.guard.overlay_begins(self.fabric.now());
                 return Ok(());
             }
-            Err(error) => return self.job_result(Err(error)),
+            Err(error) => return Err(error.into()),
         }
         let asked_at = self.fabric.now();
-        let paused = self
+        let limit = self
             .fabric
-            .execute_for_limit(self.layout.job.members[0], LegCommand::Pause);
-        let limit = self.job_result(paused)?;
+            .execute_for_limit(self.layout.job.members[0], LegCommand::Pause)?;
         if limit >= self.slices() {
             // Everything is posted already, so the group is not needed.
-            let removed = self.deregister();
-            self.job_result(removed)?;
+            self.deregister()?;
             self.discard_standby_queue_pairs()?;
             state.guard.overlay_begins(self.fabric.now());
             return Ok(());
@@ -219,13 +214,12 @@ impl Run<'_> {
         reported: &mut MemberReports,
         limit: u32,
         watch: &mut dyn FnMut(Progress),
-    ) -> Result<(), JobError> {
+    ) -> Result<(), JobFailure> {
         let deadline = self.fabric.now().saturating_add(self.layout.time_limit());
         let members = self.layout.job.members.len();
         let mut rank = 1;
         while rank < members {
-            let held = self.fabric.held_slices(self.layout.job.members[rank]);
-            if self.job_result(held)? >= limit {
+            if self.fabric.held_slices(self.layout.job.members[rank])? >= limit {
                 rank += 1;
                 continue;
             }
@@ -248,14 +242,13 @@ impl Run<'_> {
         reported: &mut MemberReports,
         state: &mut SafeguardState,
         watch: &mut dyn FnMut(Progress),
-    ) -> Result<Vec<u32>, JobError> {
+    ) -> Result<Vec<u32>, JobFailure> {
         if state.posted_at.is_some() {
             self.add_leg_traffic()?;
         }
         reported.left.fill(None);
         for &host in &self.layout.job.members {
-            let left = self.fabric.execute_leg_command(host, LegCommand::Leave);
-            self.job_result(left)?;
+            self.fabric.execute_leg_command(host, LegCommand::Leave)?;
         }
         self.wait(
             reported,
@@ -280,28 +273,25 @@ impl Run<'_> {
         state: &mut SafeguardState,
         leg: Leg,
         watch: &mut dyn FnMut(Progress),
-    ) -> Result<u64, JobError> {
+    ) -> Result<u64, JobFailure> {
         reported.ready.fill(false);
         reported.finished.fill(false);
         let mut endpoints = Vec::new();
         for &host in &self.layout.job.members {
-            let resumed = self
-                .fabric
-                .execute_for_endpoints(host, LegCommand::Resume { leg: leg.clone() });
-            endpoints.extend(self.job_result(resumed)?);
+            endpoints.extend(
+                self.fabric
+                    .execute_for_endpoints(host, LegCommand::Resume { leg: leg.clone() })?,
+            );
         }
         self.connect(&self.layout.job.members, &endpoints)?;
         self.wait(reported, "is not connected", |t, rank| t.ready[rank], watch)?;
         self.leg_traffic.before = self.traffic()?;
         for &host in &self.layout.job.members[1..] {
-            let proceeded = self.fabric.execute_leg_command(host, LegCommand::Proceed);
-            self.job_result(proceeded)?;
+            self.fabric.execute_leg_command(host, LegCommand::Proceed)?;
         }
         if state.posted_at.is_some() {
-            let proceeded = self
-                .fabric
-                .execute_leg_command(self.layout.job.members[0], LegCommand::Proceed);
-            self.job_result(proceeded)?;
+            self.fabric
+                .execute_leg_command(self.layout.job.members[0], LegCommand::Proceed)?;
             return Ok(self.fabric.now());
         }
         let posted = self.start()?;
@@ -310,29 +300,30 @@ impl Run<'_> {
     }
 
     /// Makes the source post the data. Returns the time of the post.
-    fn start(&mut self) -> Result<u64, JobError> {
+    fn start(&mut self) -> Result<u64, JobFailure> {
         let posted = self
             .fabric
-            .start(self.layout.job.members[0], &self.layout.job.data);
-        let posted = self.job_result(posted)?;
+            .start(self.layout.job.members[0], &self.layout.job.data)?;
         self.incidents.begin(posted);
         self.changes.begin(posted);
         Ok(posted)
     }
 
     /// Makes all members discard the queue pairs that [`LegCommand::StandBy`] has created for a group.
-    fn discard_standby_queue_pairs(&mut self) -> Result<(), JobError> {
+    fn discard_standby_queue_pairs(&mut self) -> Result<(), JobFailure> {
         for &host in &self.layout.job.members {
-            let done = self.fabric.execute_leg_command(host, LegCommand::StandDown);
-            self.job_result(done)?;
+            self.fabric
+                .execute_leg_command(host, LegCommand::StandDown)?;
         }
         Ok(())
     }
 
     /// Bytes of the source's messages that the group has acknowledged, assuming that all packets are full.
-    fn acknowledged_bytes(&mut self) -> Result<u64, JobError> {
-        let packets = self.fabric.acknowledged_packets(self.layout.job.members[0]);
-        Ok(self.job_result(packets)? * self.layout.job.mtu.bytes() as u64)
+    fn acknowledged_bytes(&mut self) -> Result<u64, JobFailure> {
+        Ok(self
+            .fabric
+            .acknowledged_packets(self.layout.job.members[0])?
+            * self.layout.job.mtu.bytes() as u64)
     }
 
     /// Number of slices of the data.

@@ -5,24 +5,18 @@
 //! the source is done.
 
 use super::{MemberReports, Run};
-use crate::job::JobError;
+use crate::job::JobFailure;
 
 impl Run<'_> {
-    /// Whether the members of this algorithm detect failed members themselves and continue without them.
-    pub(super) fn removes_failed_members(&self) -> bool {
-        self.layout.algorithm.needs_datagrams() && !self.layout.job.kills.is_empty()
-    }
-
     /// Kills the members whose planned failure is due. Once the source has finished, marks all killed members as lost, so that
     /// the job does not wait for them.
     pub(super) fn apply_due_failures(
         &mut self,
         reported: &mut MemberReports,
-    ) -> Result<(), JobError> {
+    ) -> Result<(), JobFailure> {
         let now = self.fabric.now();
         while let Some(victim) = self.incidents.take_due(now) {
-            let killed = self.fabric.kill(victim);
-            self.job_result(killed)?;
+            self.fabric.kill(victim)?;
         }
         if reported.finished[0] && self.incidents.has_any() {
             self.incidents.record_agreement(now, now);

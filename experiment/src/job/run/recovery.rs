@@ -10,26 +10,22 @@
 use std::collections::BTreeSet;
 
 use alfirk_ctrl::topology::HostIndex;
-use alfirk_roce::collective::{Algorithm, Leg, LegCommand, Progress, Survivors};
+use alfirk_roce::collective::{Leg, LegCommand, Progress, Survivors};
 
 use super::{MemberReports, Run};
 use crate::fabric::Victim;
-use crate::job::error::JobError;
+use crate::job::error::JobFailure;
 
 impl Run<'_> {
-    /// Whether the group of this algorithm (RDMC) closes when a member fails, and the survivors continue in a new
-    /// group.
-    pub(super) fn closes_on_failure(&self) -> bool {
-        matches!(self.layout.algorithm, Algorithm::Rdmc(_)) && !self.layout.job.kills.is_empty()
-    }
-
     /// Causes the failures that are due. After a failure, also treats a lack of progress at all receivers as a detected
     /// failure.
-    pub(super) fn fail_due_parts(&mut self, reported: &mut MemberReports) -> Result<(), JobError> {
+    pub(super) fn fail_due_parts(
+        &mut self,
+        reported: &mut MemberReports,
+    ) -> Result<(), JobFailure> {
         let now = self.fabric.now();
         while let Some(victim) = self.incidents.take_due(now) {
-            let killed = self.fabric.kill(victim);
-            self.job_result(killed)?;
+            self.fabric.kill(victim)?;
             if let Victim::Host(dead) = victim {
                 let rank = self
                     .layout
@@ -60,7 +56,7 @@ impl Run<'_> {
         &mut self,
         reported: &mut MemberReports,
         watch: &mut dyn FnMut(Progress),
-    ) -> Result<(), JobError> {
+    ) -> Result<(), JobFailure> {
         if self.fabric.now() - self.layout.started_at > self.layout.time_limit() {
             let is_done = |t: &MemberReports, rank: usize| t.done[rank].is_some();
             return Err(self.time_limit_error("is not done", reported.missing(&is_done)));
@@ -68,8 +64,7 @@ impl Run<'_> {
         self.add_leg_traffic()?;
         reported.left.fill(None);
         for &host in &self.survivors(reported) {
-            let left = self.fabric.execute_leg_command(host, LegCommand::Leave);
-            self.job_result(left)?;
+            self.fabric.execute_leg_command(host, LegCommand::Leave)?;
         }
         // Another member may fail meanwhile; the failure that is being handled is reset.
         reported.has_detected_failure = false;
@@ -108,10 +103,10 @@ impl Run<'_> {
         reported.finished.fill(false);
         let mut endpoints = Vec::new();
         for &host in &survivors {
-            let resumed = self
-                .fabric
-                .execute_for_endpoints(host, LegCommand::Resume { leg: leg.clone() });
-            endpoints.extend(self.job_result(resumed)?);
+            endpoints.extend(
+                self.fabric
+                    .execute_for_endpoints(host, LegCommand::Resume { leg: leg.clone() })?,
+            );
         }
         self.connect(&survivors, &endpoints)?;
         self.wait(reported, "is not connected", |t, rank| t.ready[rank], watch)?;
@@ -121,8 +116,7 @@ impl Run<'_> {
         }
         // The source starts last, when the others are ready.
         for &host in survivors[1..].iter().chain(&survivors[..1]) {
-            let proceeded = self.fabric.execute_leg_command(host, LegCommand::Proceed);
-            self.job_result(proceeded)?;
+            self.fabric.execute_leg_command(host, LegCommand::Proceed)?;
         }
         self.incidents
             .record_agreement(agreed_at, self.fabric.now());
