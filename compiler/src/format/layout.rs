@@ -129,8 +129,10 @@ impl Layout<'_, '_> {
                     continue;
                 }
                 if let Some(at) = line.best_break() {
-                    self.breaks[at] = true;
-                    continue;
+                    // A break that is set but takes no effect, as within a run of semicolons in parentheses, leaves the line long.
+                    if !std::mem::replace(&mut self.breaks[at], true) {
+                        continue;
+                    }
                 }
             }
             self.out.push_str(&text);

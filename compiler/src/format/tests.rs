@@ -550,3 +550,15 @@ proptest! {
         prop_assert_eq!(strip(&once), strip(&text));
     }
 }
+
+#[test]
+fn lines_that_cannot_be_broken_end() {
+    for semicolons in [90, 500] {
+        let text = format!(
+            "parser P(inout m_t meta,\n{} inout s_t s) {{\n}}\n",
+            ";".repeat(semicolons)
+        );
+        let once = format(&text);
+        assert_eq!(format(&once), once);
+    }
+}
