@@ -15,16 +15,6 @@ pub const SLACK: usize = 8;
 pub struct Join {
     parts: Vec<Part>,
     bytes: usize,
-    summands: Vec<Summand>,
-}
-
-/// A word of a field as a summand of the one's complement sum of 16-bit words.
-#[derive(Clone, Copy, Debug)]
-struct Summand {
-    mask: u64,
-    slot: Slot,
-    /// Distance in bits, modulo 16, from the field's last bit to the end of a 16-bit word of the sum.
-    left: u8,
 }
 
 /// A part of a field within a chunk of 8 bytes. The first bit of the chunk is the most significant one.
@@ -38,11 +28,18 @@ struct Part {
     bytes: u8,
 }
 
+impl Part {
+    /// The part's bits at their position in the chunk, all others zero.
+    #[inline]
+    fn bits(&self, phv: &[u64]) -> u64 {
+        (phv[usize::from(self.slot)] & self.mask).rotate_left(self.left.into())
+    }
+}
+
 impl Join {
     /// Creates the plan for concatenating fields. Each is given by its first word and its width of at least 1 bit.
     pub fn new(fields: impl IntoIterator<Item = (Slot, u32)>) -> Join {
         let mut parts: Vec<Part> = Vec::new();
-        let mut summands = Vec::new();
         let mut at = 0usize;
         for (slot, bits) in fields {
             // From the most significant word down. Only this first word may be partly used.
@@ -71,11 +68,6 @@ impl Join {
                     parts.push(part(mask & !(u64::MAX << over), 64 - over, 0));
                 }
                 at += n as usize;
-                summands.push(Summand {
-                    mask,
-                    slot,
-                    left: (at.next_multiple_of(16) - at) as u8,
-                });
             }
         }
         if let Some(last) = parts.last_mut() {
@@ -84,7 +76,6 @@ impl Join {
         Join {
             parts,
             bytes: at.div_ceil(8),
-            summands,
         }
     }
 
@@ -98,7 +89,7 @@ impl Join {
     fn chunks(&self, phv: &[u64], mut each: impl FnMut(u64, usize)) {
         let mut chunk = 0;
         for part in &self.parts {
-            chunk |= (phv[usize::from(part.slot)] & part.mask).rotate_left(part.left.into());
+            chunk |= part.bits(phv);
             if part.bytes > 0 {
                 each(chunk, usize::from(part.bytes));
                 chunk = 0;
@@ -120,14 +111,13 @@ impl Join {
     /// Returns the one's complement sum of the concatenated fields, as big-endian 16-bit words. The sum is not folded
     /// to 16 bits.
     ///
-    /// The words are added without concatenating them: modulo 65535, shifting a word by 16 bits changes nothing, and as
-    /// 2^64 is 1, too, rotating a word by n bits multiplies it by 2^n.
+    /// The parts are added without assembling the chunks: their bits are disjoint, and modulo 65535 a carry out of 64 bits
+    /// is 1.
     #[inline]
     pub fn sum(&self, phv: &[u64]) -> u64 {
         let mut sum = 0u64;
-        for summand in &self.summands {
-            let word = phv[usize::from(summand.slot)] & summand.mask;
-            let (total, carry) = sum.overflowing_add(word.rotate_left(summand.left.into()));
+        for part in &self.parts {
+            let (total, carry) = sum.overflowing_add(part.bits(phv));
             sum = total + u64::from(carry);
         }
         // As two 32-bit numbers, so that the sum of a payload can be added.
