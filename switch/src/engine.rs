@@ -186,10 +186,14 @@ impl Engine {
                 break;
             }
             self.reclaim_buffers();
+            self.update_queued_ports();
             for &token in &ready {
                 match token {
                     COMMANDS => self.take_commands(),
-                    WATCH => self.handle_link_changes(),
+                    WATCH => {
+                        self.handle_link_changes();
+                        self.update_queued_ports();
+                    }
                     port if port & WRITABLE != 0 => self.resume(port as u32),
                     port => self.receive(port as u32),
                 }
@@ -247,7 +251,6 @@ impl Engine {
 
     /// Receives up to one batch of frames from the interface of a port, and processes each frame completely.
     fn receive(&mut self, number: u32) {
-        self.update_queued_ports();
         let dump = self.dump;
         self.batch.clear();
         let mut now = self.now();
@@ -299,7 +302,8 @@ impl Engine {
         }
     }
 
-    /// Informs the switch which ports have queues now; packets for the others need no queue entry.
+    /// Informs the switch which ports have queues now; packets for the others need no queue entry. Called once a turn, and
+    /// after what may change the queues.
     fn update_queued_ports(&mut self) {
         let queued = self.ports.values().filter(|port| port.has_queue());
         let numbers = queued.map(|port| port.number);

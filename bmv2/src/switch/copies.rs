@@ -11,12 +11,12 @@ use crate::steps::Step;
 use crate::trace::TraceEvent;
 
 /// Maximum number of packets that one frame can enqueue. A multicast group with every port needs fewer.
-const MAX_ENQUEUED: usize = 1 << 16;
+pub(super) const MAX_ENQUEUED: usize = 1 << 16;
 
 /// Destination of a packet: the fields of a [`Queued`] except the packet.
-pub(super) struct Queue {
+struct Queue {
     port: u32,
-    pub priority: u8,
+    priority: u8,
     len: usize,
     generation: u64,
 }
@@ -56,7 +56,7 @@ impl Processor<'_> {
 
     /// Returns the queue of a packet, or of its copy with the replication id `rid`. If the packet must be dropped,
     /// records this and returns `None`.
-    pub(super) fn queue_of(
+    fn queue_of(
         &mut self,
         port: u32,
         priority: Option<u8>,
@@ -64,6 +64,24 @@ impl Processor<'_> {
         packet: &Packet,
         fx: &mut Effects,
     ) -> Option<Queue> {
+        Some(Queue {
+            port,
+            priority: self.queue_priority(port, priority, rid, packet, fx)?,
+            len: packet.ctx.length.max(0) as usize,
+            generation: self.generation,
+        })
+    }
+
+    /// Returns the priority of a packet, or of its copy with the replication id `rid`, at a port. If the packet must be
+    /// dropped, records this and returns `None`.
+    pub(super) fn queue_priority(
+        &mut self,
+        port: u32,
+        priority: Option<u8>,
+        rid: u64,
+        packet: &Packet,
+        fx: &mut Effects,
+    ) -> Option<u8> {
         if fx.enqueued.len() >= MAX_ENQUEUED {
             self.record_drop(DropReason::TooManyCopies, fx);
             return None;
@@ -81,12 +99,7 @@ impl Processor<'_> {
             priority,
             rid,
         });
-        Some(Queue {
-            port,
-            priority,
-            len: packet.ctx.length.max(0) as usize,
-            generation: self.generation,
-        })
+        Some(priority)
     }
 
     pub(super) fn multicast(&mut self, mut packet: Box<Packet>, group: u32, fx: &mut Effects) {

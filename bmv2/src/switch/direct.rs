@@ -3,8 +3,9 @@
 //! Such a packet needs no queue entry, and its copies are made one after the other in the same memory. The effects are
 //! those of a queue that is served at once: egress passes happen in the order in which the packets would be enqueued.
 
+use super::copies::MAX_ENQUEUED;
 use super::{Processor, Switch};
-use crate::effects::{set, Effects, Packet, QueueState};
+use crate::effects::{get, set, Effects, Packet, QueueState};
 use crate::pre::Replica;
 
 /// The ports without queues, whose packets pass egress directly.
@@ -62,7 +63,8 @@ impl Processor<'_> {
             return self.enqueue(port, None, packet, fx);
         }
         let now = packet.ctx.now;
-        if let Some(priority) = self.queue_priority(port, &packet, fx) {
+        let rid = get(&packet.words, self.program.intrinsic.egress_rid);
+        if let Some(priority) = self.queue_priority(port, None, rid, &packet, fx) {
             self.run_egress(&mut packet, (port, priority), now, empty_queue(now), fx);
         }
         self.pool.recycle(packet);
@@ -77,8 +79,10 @@ impl Processor<'_> {
         fx: &mut Effects,
     ) -> bool {
         let ports = replicas.iter().map(|replica| replica.port);
-        // In traces, all copies are made before the first egress pass.
-        if self.state.recorder.is_some() || !self.take_direct(ports, fx) {
+        // In traces, all copies are made before the first egress pass. Too many copies are refused one by one when they are
+        // enqueued.
+        let must_enqueue = self.state.recorder.is_some() || replicas.len() > MAX_ENQUEUED;
+        if must_enqueue || !self.take_direct(ports, fx) {
             return false;
         }
         let Some((last, others)) = replicas.split_last() else {
@@ -102,19 +106,12 @@ impl Processor<'_> {
 
     fn send_replica(&mut self, replica: &Replica, packet: &mut Packet, fx: &mut Effects) {
         let now = packet.ctx.now;
-        let Some(priority) = self.queue_priority(replica.port, packet, fx) else {
+        let (port, rid) = (replica.port, u64::from(replica.rid));
+        let Some(priority) = self.queue_priority(port, None, rid, packet, fx) else {
             return;
         };
-        let rid = self.program.intrinsic.egress_rid;
-        set(&mut packet.words, rid, u64::from(replica.rid));
-        self.run_egress(packet, (replica.port, priority), now, empty_queue(now), fx);
-    }
-
-    /// Returns the priority of a packet for a direct port. If the packet must be dropped, records this and returns
-    /// `None`.
-    fn queue_priority(&mut self, port: u32, packet: &Packet, fx: &mut Effects) -> Option<u8> {
-        let rid = super::get(&packet.words, self.program.intrinsic.egress_rid);
-        Some(self.queue_of(port, None, rid, packet, fx)?.priority)
+        set(&mut packet.words, self.program.intrinsic.egress_rid, rid);
+        self.run_egress(packet, (port, priority), now, empty_queue(now), fx);
     }
 }
 

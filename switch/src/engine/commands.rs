@@ -52,9 +52,9 @@ impl Engine {
             let Some(command) = self.commands.try_recv() else {
                 return;
             };
-            self.update_queued_ports();
             let now = self.now();
             self.handle(command, now);
+            self.update_queued_ports();
             self.drain(now);
             if !self.running {
                 return;
