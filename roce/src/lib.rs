@@ -2,7 +2,8 @@
 //!
 //! Everything here is a state machine without I/O and without a clock. Time is passed in as `now`, in nanoseconds since
 //! an epoch of the caller's choice, and randomness comes from a seed. Two drivers use it: the simulator in virtual
-//! time, and `alfirk host` on a packet socket. Both run the same [`application`].
+//! time, and `alfirk host` on a packet socket. Both run the same [`application`], by which the end-host library over RDMA
+//! devices registers its groups, too.
 //!
 //! Collectives and registrations use the trait [`verbs::Verbs`], which [`host::Host`] implements. Other RDMA stacks can
 //! implement it too.

@@ -10,13 +10,11 @@ use std::time::{Duration, Instant};
 use alfirk_json_lines::Lines;
 use anyhow::{bail, Context};
 
+use super::control::MAX_UNREAD;
 use super::protocol::{Event, Line, NumberedRequest, Reply, Request};
 
 /// Time limit for a host's reply to a request.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// Maximum length of a line in bytes, which is that of a client's unread output at the host.
-const MAX_LINE: usize = 64 << 20;
 
 /// Connection of the orchestrator to one host.
 pub struct HostClient {
@@ -46,7 +44,7 @@ impl HostClient {
             what: format!("host {name}"),
             stream,
             next_id: 1,
-            input: Lines::new(MAX_LINE),
+            input: Lines::new(MAX_UNREAD),
             events: VecDeque::new(),
         }
     }

@@ -19,7 +19,7 @@ use super::protocol::{Line, NumberedRequest};
 /// Maximum size of a request in bytes; enough for the endpoints of 10,000 members.
 const MAX_REQUEST: usize = 16 << 20;
 /// Maximum size in bytes of a client's unread output; a client that exceeds it is dropped.
-const MAX_UNREAD: usize = 64 << 20;
+pub(super) const MAX_UNREAD: usize = 64 << 20;
 
 /// Connection to one client (an orchestrator), with its partly read input and unsent output.
 struct Client {

@@ -42,17 +42,10 @@ pub fn run_algorithm(
     watch: &mut dyn FnMut(Progress),
 ) -> Result<Row, JobError> {
     let mut run = Run::new(&mut *fabric, topology, job, algorithm);
-    let row = run.execute(watch);
-    // The algorithm may have changed to the fallback.
-    let algorithm = run.layout.algorithm;
-    let row = row.map_err(|failure| JobError { algorithm, failure })?;
-    let control = fabric.flow_control();
-    Ok(Row {
-        flow_control: control.map_err(|error| JobError {
-            algorithm,
-            failure: error.into(),
-        })?,
-        ..row
+    run.execute(watch).map_err(|failure| JobError {
+        // It may have changed to the fallback.
+        algorithm: run.layout.algorithm,
+        failure,
     })
 }
 
@@ -199,7 +192,7 @@ impl Run<'_> {
         let mut guard = safeguard.map(|(config, to)| SafeguardState::new(config, to));
         if guard.is_some() {
             // Counters are read now, as groups will be created and removed.
-            self.counts_before = Some(self.counts()?);
+            self.counts_before = Some(self.fabric.counts()?);
         }
         let opened = self.open()?;
         let mut fallback = None;
@@ -248,7 +241,7 @@ impl Run<'_> {
         let traffic = self.leg_traffic.spent.plus(&traffic);
         let requests = self.fabric.request_times(self.layout.job.members[0])?;
         let counts = match self.counts_before.take() {
-            Some(before) => Some(self.counts()? - before),
+            Some(before) => Some(self.fabric.counts()? - before),
             None => None,
         };
         let missing = self.missing(&reported, &posted_at)?;
@@ -274,6 +267,7 @@ impl Run<'_> {
             fallback,
             requests,
             safeguard: guard.map_or_else(Vec::new, SafeguardState::changes),
+            flow_control: self.fabric.flow_control()?,
             ..row
         })
     }
@@ -316,7 +310,7 @@ impl Run<'_> {
         self.send_ready_notices()?;
         // Without a group, counters of the switches are not needed.
         if self.uses_group && self.counts_before.is_none() {
-            self.counts_before = Some(self.counts()?);
+            self.counts_before = Some(self.fabric.counts()?);
         }
         self.leg_traffic.before = self.traffic()?;
         self.send(reported, watch)
@@ -578,10 +572,10 @@ impl Run<'_> {
         }
         let now = self.fabric.now();
         while let Some(change) = self.changes.take_due(now) {
-            (match change {
-                Change::Loss(link, loss) => self.fabric.set_loss(link, loss),
-                Change::Suspend(host, lasts) => self.fabric.suspend(host, lasts),
-            })?;
+            match change {
+                Change::Loss(link, loss) => self.fabric.set_loss(link, loss)?,
+                Change::Suspend(host, lasts) => self.fabric.suspend(host, lasts)?,
+            }
         }
         Ok(())
     }
@@ -601,12 +595,10 @@ impl Run<'_> {
         let mut acknowledged = Vec::with_capacity(members.len());
         for (rank, &host) in members.iter().enumerate() {
             // Lost members no longer send, or are hostile.
-            acknowledged.push(
-                (match reported.lost[rank] {
-                    true => Ok(0),
-                    false => self.fabric.acknowledged_packets(host),
-                })?,
-            );
+            acknowledged.push(match reported.lost[rank] {
+                true => 0,
+                false => self.fabric.acknowledged_packets(host)?,
+            });
         }
         let all: u64 = acknowledged.iter().sum();
         for (rank, &host) in members.iter().enumerate() {
@@ -763,11 +755,6 @@ impl Run<'_> {
             all.total += progress.total;
         }
         Ok(all)
-    }
-
-    /// Reads the packet counters of the switches.
-    fn counts(&mut self) -> Result<Counts, JobFailure> {
-        Ok(self.fabric.counts()?)
     }
 
     fn traffic(&mut self) -> Result<Traffic, JobFailure> {

@@ -123,8 +123,7 @@ impl Application {
         id: TransferId,
         command: LegCommand,
     ) -> Result<LegReply, CommandError> {
-        let member = self.members.get_mut(&id);
-        let member = member.ok_or(CommandError::NoTransfer(id))?;
+        let member = self.member_mut(id)?;
         member.has_reported_end &= !matches!(command, LegCommand::Resume { .. });
         Ok(member.transfer.act(host, now, command)?)
     }
@@ -169,9 +168,12 @@ impl Application {
     }
 
     fn transfer_mut(&mut self, id: TransferId) -> Result<&mut Transfer, CommandError> {
+        Ok(&mut self.member_mut(id)?.transfer)
+    }
+
+    fn member_mut(&mut self, id: TransferId) -> Result<&mut Member, CommandError> {
         let member = self.members.get_mut(&id);
-        let member = member.ok_or(CommandError::NoTransfer(id))?;
-        Ok(&mut member.transfer)
+        member.ok_or(CommandError::NoTransfer(id))
     }
 
     // ---- Registration in band ----

@@ -23,13 +23,6 @@ impl Registrar {
             .expect(qpn, group);
     }
 
-    /// Rejects registrations of a queue pair from now on, see [`Member::remove`].
-    pub fn remove(&mut self, qpn: QpNum) {
-        if let Some(member) = &mut self.member {
-            member.remove(qpn);
-        }
-    }
-
     /// Registers a group as its leader. `nodes`: addresses and queue pairs of the other members.
     pub fn lead(
         &mut self,

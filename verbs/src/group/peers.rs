@@ -34,10 +34,7 @@ impl Group {
 
     pub(super) fn send_message(&mut self, rank: u32, message: &Message) -> Result<()> {
         let Some(link) = self.links.get_mut(&rank) else {
-            return Err(over_error(match rank {
-                LEADER => "the leader has left",
-                _ => "a member has left",
-            }));
+            return Err(has_left(rank));
         };
         link.send(message).map_err(|error| GroupError::Connection {
             what: format!("member {rank}"),
@@ -58,10 +55,7 @@ impl Group {
                 return Ok(message);
             }
             if !self.links.contains_key(&rank) {
-                return Err(over_error(match rank {
-                    LEADER => "the leader has left",
-                    _ => "a member has left",
-                }));
+                return Err(has_left(rank));
             }
             self.wait_for_event(deadline, what)?;
         }
@@ -132,4 +126,12 @@ impl Group {
         self.send_message(LEADER, &Message::Ready { error: None })?;
         self.wait_for_go(deadline)
     }
+}
+
+/// The error of a member whose connection has ended.
+fn has_left(rank: u32) -> GroupError {
+    over_error(match rank {
+        LEADER => "the leader has left",
+        _ => "a member has left",
+    })
 }

@@ -2,8 +2,7 @@
 //!
 //! Terms: the data is cut into *slices*, each of which is one message. The *root* has rank 0 and the data at the start.
 
-use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::collections::BTreeSet;
 
 use crate::wire::QpNum;
 
@@ -22,9 +21,8 @@ pub(super) struct LegState {
 enum Stage {
     /// The queue pairs are created.
     Open,
-    /// The queue pairs are to be connected. Holds those whose connection is not established yet, with the IPv4 address
-    /// of the remote host or group.
-    Connecting(BTreeMap<QpNum, Ipv4Addr>),
+    /// The queue pairs are to be connected. Holds those whose connection is not established yet.
+    Connecting(BTreeSet<QpNum>),
     /// This member has started: it may announce that it is ready to receive, and has entered a barrier.
     Started,
     /// The queue pairs are destroyed. Events that they caused may still be pending.
@@ -58,7 +56,7 @@ impl LegState {
     // ---- Stages ----
 
     /// Records that these queue pairs are to be connected.
-    pub(super) fn connect(&mut self, pending: BTreeMap<QpNum, Ipv4Addr>) {
+    pub(super) fn connect(&mut self, pending: BTreeSet<QpNum>) {
         self.stage = Stage::Connecting(pending);
     }
 

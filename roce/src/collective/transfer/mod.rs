@@ -162,8 +162,7 @@ impl Transfer {
     ) -> Result<(), TransferError> {
         let ends = self.connections.find_remote_ends(&self.spec, peers)?;
         let pending = ends.queue_pairs.iter();
-        self.leg
-            .connect(pending.map(|(qpn, remote, _)| (*qpn, remote.ip)).collect());
+        self.leg.connect(pending.map(|(qpn, ..)| *qpn).collect());
         let manager = ends.datagram_root.filter(|_| !self.spec.is_root());
         self.join_datagrams(host, now, manager)?;
         for (qpn, remote, rq_psn) in ends.queue_pairs {
@@ -607,9 +606,7 @@ impl Transfer {
         };
         self.execution.advance(&mut posts)?;
         match self.posted_to_group() {
-            Some((qpn, ..)) if self.posted_to_group() != before => {
-                Ok(host.expect_next_source(qpn)?)
-            }
+            after @ Some((qpn, ..)) if after != before => Ok(host.expect_next_source(qpn)?),
             _ => Ok(()),
         }
     }

@@ -24,12 +24,13 @@ impl Reports {
         self.events.pop_front()
     }
 
-    /// Records that this member holds all data, before the data is verified. Returns whether that is new.
+    /// Records that this member is done, before its data is verified: it holds all data, and has the acknowledgements that it
+    /// needs. Returns whether that is new.
     pub(super) fn mark_done(&mut self) -> bool {
         !std::mem::replace(&mut self.is_done, true)
     }
 
-    /// Whether this member holds all data.
+    /// Whether this member is done.
     pub(super) fn is_done(&self) -> bool {
         self.is_done
     }
