@@ -90,7 +90,7 @@ impl Arch {
             .find(|arch| arch.0.packages().contains(&package))
     }
 
-    /// Defines the preprocessor macro of the target, such as `__TARGET_TOFINO__`, if it differs from the preprocessor's default.
+    /// Defines the preprocessor macro of the target, such as `__TARGET_TOFINO__`, and removes that of another target.
     pub fn define(self, options: &mut preproc::Options) {
         self.0.define_macros(options);
     }

@@ -128,6 +128,20 @@ fn variables_with_equal_names_are_forwarded_separately() {
 }
 
 #[test]
+fn a_write_of_a_part_ends_the_forwarding() {
+    let condition = "if (x == 0) { hdr.d.a8 = 1; }\n";
+    for write in ["x[11:4] = 3;", "x[4 +: 8] = 3;"] {
+        let part =
+            format!("bit<16> x = hdr.d.a16 - hdr.d.b16;\nhdr.d.c16 = x;\n{write}\n{condition}");
+        assert_eq!(code_of_block(&part), 0, "{write}");
+    }
+    let element = format!(
+        "tag_t[2] tags;\ntags[0] = {{ 7 }};\nbit<16> x = tags[0].value - hdr.d.b16;\nhdr.d.c16 = x;\ntags[0].value = 5;\n{condition}"
+    );
+    assert_eq!(code_of_block(&element), 0);
+}
+
+#[test]
 fn long_chains_of_assignments_are_checked() {
     let mut doubled = String::from("bool x0 = false;\n");
     for i in 1..=60 {

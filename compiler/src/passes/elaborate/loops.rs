@@ -220,7 +220,7 @@ impl Elaborator<'_> {
 /// Whether a loop's body may assign to the loop's variable, which then needs storage.
 fn assigns(body: &Stmt, variable: crate::syntax::ast::DeclId, this: &Elaborator) -> bool {
     use crate::sema::Resolution;
-    use crate::syntax::ast::StmtKind as Ast;
+    use crate::syntax::ast::{StmtKind as Ast, StmtPart};
     let is_variable = |expr: &Expr| {
         let mut expr = expr;
         while let ExprKind::Slice { base, .. } | ExprKind::SlicePlus { base, .. } = &expr.kind {
@@ -243,28 +243,14 @@ fn assigns(body: &Stmt, variable: crate::syntax::ast::DeclId, this: &Elaborator)
             }),
             _ => false,
         },
-        Ast::If {
-            then, otherwise, ..
-        } => {
-            assigns(then, variable, this)
-                || otherwise
-                    .as_ref()
-                    .is_some_and(|stmt| assigns(stmt, variable, this))
+        kind => {
+            let mut found = false;
+            kind.for_each_part(&mut |part| {
+                if let StmtPart::Stmt(stmt) = part {
+                    found = found || assigns(stmt, variable, this);
+                }
+            });
+            found
         }
-        Ast::Block(block) => block.stmts.iter().any(|stmt| assigns(stmt, variable, this)),
-        Ast::Switch { cases, .. } => cases
-            .iter()
-            .filter_map(|case| case.body.as_ref())
-            .any(|block| block.stmts.iter().any(|stmt| assigns(stmt, variable, this))),
-        Ast::For {
-            init, update, body, ..
-        } => {
-            init.iter()
-                .chain(update)
-                .any(|stmt| assigns(stmt, variable, this))
-                || assigns(body, variable, this)
-        }
-        Ast::ForIn { body, .. } => assigns(body, variable, this),
-        _ => false,
     }
 }

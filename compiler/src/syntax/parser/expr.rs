@@ -4,7 +4,8 @@ use super::*;
 use num_bigint::BigInt;
 
 impl Parser<'_> {
-    /// Creates an expression node. If the expression is nested too deeply, that is reported and the node is `Invalid`.
+    /// Creates an expression node. If the expression is nested too deeply, that is reported and the node is `Invalid`;
+    /// within [`Parser::attempt`] it is an error.
     pub(super) fn expr_node(&mut self, span: Span, kind: ExprKind) -> Parse<Expr> {
         let mut height = 0;
         kind.for_each_child(&mut |child| height = height.max(self.heights[child.id.0 as usize]));

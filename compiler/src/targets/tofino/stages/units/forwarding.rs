@@ -3,6 +3,7 @@
 //! Compilers for the chip replace the read of a field or variable by the expression that was assigned to it, as long as nothing on the way
 //! writes the field or an operand of the expression. A gateway then has to evaluate that expression: after `md.x = a - b;`, the condition
 //! `md.x == 0` needs an ALU, as `a - b == 0` does. The body of an action is a boundary: what an action assigns is read from the field.
+//! Fields of elements of header stacks are read, too.
 
 use std::rc::Rc;
 
@@ -78,7 +79,7 @@ impl Units<'_> {
     pub(super) fn assigned(&mut self, lvalue: &Expr, value: Option<&Expr>) {
         if let Some(target) = Target::of(self.checked, lvalue) {
             self.forwarded.record(self.checked, target, value);
-        } else if let Some(target) = Target::written_by(self.checked, lvalue) {
+        } else if let Some(target) = Target::containing(self.checked, lvalue) {
             self.forwarded.written(&target);
         }
     }
@@ -114,7 +115,7 @@ impl Units<'_> {
     /// Adds the targets that a statement may write.
     fn targets_of_statement(&self, stmt: &Stmt, targets: &mut Vec<Target>) {
         stmt.kind.for_each_part(&mut |part| match part {
-            StmtPart::Lvalue(lvalue) => targets.extend(Target::written_by(self.checked, lvalue)),
+            StmtPart::Lvalue(lvalue) => targets.extend(Target::containing(self.checked, lvalue)),
             StmtPart::Expr(expr) => self.targets_of_calls(expr, targets),
             StmtPart::Stmt(stmt) => self.targets_of_statement(stmt, targets),
             StmtPart::Var(variable) => {
@@ -134,10 +135,10 @@ impl Units<'_> {
                 return;
             };
             if let ExprKind::Member(object, _) = &call.callee.kind {
-                targets.extend(Target::written_by(self.checked, object));
+                targets.extend(Target::containing(self.checked, object));
             }
             for arg in &call.args {
-                targets.extend(Target::written_by(self.checked, &arg.value));
+                targets.extend(Target::containing(self.checked, &arg.value));
             }
             match self.checked.call(part.id).map(|info| info.callee) {
                 Some(Callee::Action(action)) => self.targets_of_action(action, targets),
@@ -162,7 +163,7 @@ impl Units<'_> {
                         self.targets_of_action(id, targets);
                     }
                     for arg in action.args.iter().flatten() {
-                        targets.extend(Target::written_by(self.checked, &arg.value));
+                        targets.extend(Target::containing(self.checked, &arg.value));
                     }
                 }
             }
@@ -181,7 +182,7 @@ fn operands(checked: &CheckedProgram, expr: &Expr, reads: &mut Vec<Target>) -> b
     match &expr.kind {
         ExprKind::Int(_) | ExprKind::Bool(_) => true,
         ExprKind::Name(_) | ExprKind::Member(..) => {
-            reads.extend(Target::of(checked, expr));
+            reads.extend(Target::containing(checked, expr));
             true
         }
         ExprKind::Unary(_, arg) | ExprKind::Cast(_, arg) => operands(checked, arg, reads),

@@ -36,14 +36,16 @@ impl Target {
         }
     }
 
-    /// The smallest target that a write of an lvalue changes at most: for a slice, the field; for an element of a stack, the stack.
-    pub(super) fn written_by(checked: &CheckedProgram, lvalue: &Expr) -> Option<Target> {
+    /// The smallest target that contains what an lvalue denotes: for a slice, the field; for an element of a stack, the stack.
+    pub(super) fn containing(checked: &CheckedProgram, lvalue: &Expr) -> Option<Target> {
         let mut whole = lvalue;
         let mut part = lvalue;
         loop {
             part = match &part.kind {
                 ExprKind::Member(base, _) => base,
-                ExprKind::Slice { base, .. } | ExprKind::Index(base, _) => {
+                ExprKind::Slice { base, .. }
+                | ExprKind::SlicePlus { base, .. }
+                | ExprKind::Index(base, _) => {
                     whole = base;
                     base
                 }
