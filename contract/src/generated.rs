@@ -903,9 +903,6 @@ pub const INSTANCE_EGRESS_CLONE: u32 = 2;
 /// instance_type of a recirculated packet
 pub const INSTANCE_RECIRCULATED: u32 = 4;
 
-/// instance_type of a copy made by the replication engine
-pub const INSTANCE_REPLICATION: u32 = 5;
-
 /// Path index of a packet that concerns no path.
 pub const PATH_NONE: u8 = 255;
 

@@ -2,7 +2,7 @@
 //
 // A chain of steps, each of which uses the results of those before it. Each register array belongs to one step, which reads and
 // writes it once per packet. The exception is the last acknowledged PSN: the first step reads it for the source's window, and
-// last_acked.p4 writes it. Register accesses of the controller skip the chain (register_control.p4).
+// last_acked.p4 writes it. Register accesses of the controller skip all but the tree (register_control.p4).
 //
 //   classify.p4        kind of the packet (before the bridge)
 //   sender.p4          source and newest PSN sent; whether the packet is from the source

@@ -15,7 +15,6 @@ const port_t CPU_PORT = END_OF_PORTS;
 const bit<32> INSTANCE_INGRESS_CLONE = 1;
 const bit<32> INSTANCE_EGRESS_CLONE = 2;  // instance_type of a clone made in egress
 const bit<32> INSTANCE_RECIRCULATED = 4;  // instance_type of a recirculated packet
-const bit<32> INSTANCE_REPLICATION = 5;  // instance_type of a copy made by the replication engine
 
 // Field list of the metadata that clones and recirculated packets keep.
 #define FIELD_LIST_CARRIED 1

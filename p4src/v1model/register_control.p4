@@ -5,8 +5,8 @@
 //                        ^                      │
 //                        └── recirculate <── EgressRegisters ──> PacketIn
 //
-// INIT_GROUP initialises one path per pass and recirculates until all are done. So no pass accesses a register
-// twice, and one PacketOut initialises all registers of a group.
+// INIT_GROUP initialises one path per pass and recirculates until all are done. So it accesses no register twice in a
+// pass, and one PacketOut initialises all registers of a group.
 
 #ifndef ALFIRK_REGISTER_CONTROL_P4
 #define ALFIRK_REGISTER_CONTROL_P4

@@ -651,7 +651,5 @@ INSTANCE_INGRESS_CLONE = 1
 INSTANCE_EGRESS_CLONE = 2
 #: instance_type of a recirculated packet
 INSTANCE_RECIRCULATED = 4
-#: instance_type of a copy made by the replication engine
-INSTANCE_REPLICATION = 5
 #: Path index of a packet that concerns no path.
 PATH_NONE = 255
