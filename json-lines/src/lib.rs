@@ -43,7 +43,8 @@ impl Lines {
         self.received.extend_from_slice(bytes);
     }
 
-    /// Whether at least as many bytes are buffered as a line may have. Then lines must be taken before more is received.
+    /// Whether more bytes are buffered than a line may have without its newline. Then lines must be taken before more is
+    /// received.
     pub fn is_full(&self) -> bool {
         self.received.len() > self.limit
     }

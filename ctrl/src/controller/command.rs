@@ -1,6 +1,6 @@
 //! Commands: work that a part of the controller requests of other parts.
 //!
-//! A part returns commands instead of calling other parts. The controller executes them in order, each with all commands
+//! What a method needs of parts that are not its arguments, it returns as commands. The controller executes them in order, each with all commands
 //! that follow from it before the next one.
 
 use std::net::Ipv4Addr;

@@ -8,7 +8,7 @@ use super::creation::Creation;
 use super::removal::Removal;
 use super::session::{InitialState, Notice, TaskId};
 use super::switches::Owner;
-use super::{adoption, ApiReply, ApiRequest, Controller, Event, SwitchError};
+use super::{adoption, ApiReply, ApiRequest, Controller, Event, GroupError, SwitchError};
 use crate::tables::Snapshot;
 use crate::topology::SwitchIndex;
 
@@ -59,12 +59,20 @@ impl Controller {
                 mcst_id,
                 members,
             } => self.execute(now, [Command::Leave(Origin::Api(tag), mcst_id, members)]),
+            ApiRequest::Suspect { tag, mcst_id } | ApiRequest::Refresh { tag, mcst_id }
+                if !groups.is_ready(mcst_id) =>
+            {
+                let error = GroupError::NoSuchGroup(mcst_id);
+                network.reply(ApiReply::Failed { tag, error });
+            }
             ApiRequest::Suspect { tag, mcst_id } => {
                 self.leases.renew(now, network, groups, mcst_id);
-                self.health.suspect(now, network, groups, tag, mcst_id);
+                network.reply(ApiReply::Probing { tag, mcst_id });
+                self.health.watch(now, network, groups, mcst_id);
             }
             ApiRequest::Refresh { tag, mcst_id } => {
-                self.leases.refresh(now, network, groups, tag, mcst_id);
+                self.leases.renew(now, network, groups, mcst_id);
+                network.reply(ApiReply::Refreshed { tag, mcst_id });
             }
             ApiRequest::JoinDatagrams { tag, group, host } => {
                 self.datagrams.change(now, network, tag, group, host, true);

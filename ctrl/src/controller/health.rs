@@ -24,8 +24,7 @@ use alfirk_p4runtime::p4::v1::Update;
 use alfirk_roce::wire::Psn;
 
 use super::command::Command;
-use super::error::{GroupError, SwitchError};
-use super::event::{ApiReply, Tag};
+use super::error::SwitchError;
 use super::group::Group;
 use super::groups::Groups;
 use super::network::Network;
@@ -150,23 +149,6 @@ impl Health {
     pub(super) fn poll_timeout(&self) -> Option<u64> {
         let absent = self.failure_deadlines.values().copied();
         absent.chain(self.next_readings.first()).min()
-    }
-
-    /// Processes a report that a sender of the group gets no acknowledgements.
-    pub(super) fn suspect(
-        &mut self,
-        now: u64,
-        network: &mut Network,
-        groups: &Groups,
-        tag: Tag,
-        mcst_id: Ipv4Addr,
-    ) {
-        if !groups.is_ready(mcst_id) {
-            let error = GroupError::NoSuchGroup(mcst_id);
-            return network.reply(ApiReply::Failed { tag, error });
-        }
-        network.reply(ApiReply::Probing { tag, mcst_id });
-        self.watch(now, network, groups, mcst_id);
     }
 
     /// Monitors the group's paths until it makes progress or the cause is known.

@@ -15,8 +15,7 @@ use std::net::Ipv4Addr;
 use alfirk_roce::wire::mrp::Kind;
 
 use super::command::Command;
-use super::error::{GroupError, SwitchError};
-use super::event::{ApiReply, Tag};
+use super::error::SwitchError;
 use super::groups::Groups;
 use super::mrp::transmit;
 use super::network::Network;
@@ -85,23 +84,6 @@ impl Leases {
         };
         self.leases.insert(mcst_id, lease);
         self.checks.set(mcst_id, now + check_interval(lease_ns));
-    }
-
-    /// Processes a client's request to renew the lease.
-    pub(super) fn refresh(
-        &mut self,
-        now: u64,
-        network: &mut Network,
-        groups: &Groups,
-        tag: Tag,
-        mcst_id: Ipv4Addr,
-    ) {
-        if !groups.is_ready(mcst_id) {
-            let error = GroupError::NoSuchGroup(mcst_id);
-            return network.reply(ApiReply::Failed { tag, error });
-        }
-        self.renew(now, network, groups, mcst_id);
-        network.reply(ApiReply::Refreshed { tag, mcst_id });
     }
 
     /// Checks the lease of the next group whose check is due. Returns the commands that follow from it; `None` if no check is

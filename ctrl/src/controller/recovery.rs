@@ -494,17 +494,11 @@ impl Recoveries {
         part: PartKey,
         values: RegisterValues,
     ) {
-        let (_, switch) = part;
+        if values.is_exact {
+            return self.end(now, network, groups, part);
+        }
         if !self.is_recoverable(now, network, groups, part) {
             return;
-        }
-        let Some((group, on)) = groups.part(part) else {
-            return;
-        };
-        let entry = modify(group.publication(&network.program, on));
-        if values.is_exact {
-            network.submit(now, switch, Owner::Detached, Task::Write(vec![entry]));
-            return self.discard(part);
         }
         if let Some(recovery) = self.running.get_mut(&part) {
             recovery.stage = Stage::WideWindow;
@@ -513,7 +507,7 @@ impl Recoveries {
         self.timers.set(part, close);
     }
 
-    /// Restores the normal window, once the group has had time to make progress.
+    /// Restores the normal window: at once if the position is exact, else once the group has had time to make progress.
     fn end(&mut self, now: u64, network: &mut Network, groups: &Groups, part: PartKey) {
         let (_, switch) = part;
         if !self.is_recoverable(now, network, groups, part) {

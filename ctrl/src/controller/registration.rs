@@ -153,6 +153,14 @@ impl Registration {
         }
     }
 
+    /// The running change, and the group before it; `None` without a change.
+    pub(super) fn change_and_group(&mut self) -> Option<(&mut Change, &Group)> {
+        match &mut self.state {
+            GroupState::Changing { change, .. } => Some((&mut change.procedure, &self.group)),
+            _ => None,
+        }
+    }
+
     pub(super) fn change_mut(&mut self) -> Option<&mut Run<Change>> {
         match &mut self.state {
             GroupState::Changing { change, .. } => Some(change),

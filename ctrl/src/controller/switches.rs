@@ -55,7 +55,7 @@ pub(super) struct Switches {
     with_output: BTreeSet<SwitchIndex>,
     /// Time of the next timeout of each session.
     timers: Timers<SwitchIndex>,
-    /// Parts of groups whose registers tasks have initialised since the last [`Switches::take_initialised`].
+    /// Parts of groups whose registers submitted tasks initialise, since the last [`Switches::take_initialised`].
     initialised: BTreeSet<PartIndex>,
     effects: VecDeque<Effect>,
 }
@@ -167,7 +167,7 @@ impl Switches {
         self.tasks.remove(&task)
     }
 
-    /// Returns the parts of groups whose registers tasks have initialised since the last call.
+    /// Returns the parts of groups whose registers the tasks submitted since the last call initialise.
     pub(super) fn take_initialised(&mut self) -> BTreeSet<PartIndex> {
         std::mem::take(&mut self.initialised)
     }

@@ -21,6 +21,9 @@ impl<K> Default for Timers<K> {
 impl<K: Copy + Ord> Timers<K> {
     /// Sets or replaces the timer of a key.
     pub(super) fn set(&mut self, key: K, at: u64) {
+        if self.at.get(&key) == Some(&at) {
+            return;
+        }
         self.clear(key);
         self.at.insert(key, at);
         self.order.insert((at, key));

@@ -46,6 +46,7 @@ use super::network::Network;
 use super::position::Position;
 use super::procedure::{Holders, Parts, Procedure, Run, Step, SwitchTask};
 use super::registers;
+use super::registration::Registration;
 use super::session::Task;
 use super::switches::Owner;
 use crate::constants::{REGISTER_ACK, REGISTER_AGG, REGISTER_SENT, REGISTER_SRC_PORT};
@@ -435,15 +436,12 @@ fn process_idle_check(
     groups: &mut Groups,
     mcst_id: Ipv4Addr,
 ) -> Result<Option<Command>, GroupError> {
-    let Some(registration) = groups.get_mut(mcst_id) else {
-        return Ok(None);
-    };
-    let switches = registration.group().parts.len();
-    let Some(change) = registration.change_mut().map(|run| &mut run.procedure) else {
+    let registration = groups.get_mut(mcst_id);
+    let Some((change, group)) = registration.and_then(Registration::change_and_group) else {
         return Ok(None);
     };
     if change.is_join() {
-        change.is_incomplete |= change.last_acked().count() < switches;
+        change.is_incomplete |= change.last_acked().count() < group.parts.len();
         let idle = change.idle_position();
         change.next.position = idle.ok_or(GroupError::InUse(mcst_id))?;
     }
@@ -459,31 +457,20 @@ fn process_readings(
     groups: &mut Groups,
     mcst_id: Ipv4Addr,
 ) -> Result<Option<Command>, GroupError> {
-    let Some(registration) = groups.get_mut(mcst_id) else {
+    let registration = groups.get_mut(mcst_id);
+    let Some((change, group)) = registration.and_then(Registration::change_and_group) else {
         return Ok(None);
     };
-    let switches = registration.group().parts.len();
-    let change = registration.change().map(|run| &run.procedure);
-    let group = registration.group();
-    let source = change.and_then(|change| change.readings.source(group));
-    let is_incomplete = change.is_some_and(|change| change.last_acked().count() < switches);
-    if let Some(run) = registration.change_mut() {
-        run.procedure.is_incomplete |= is_incomplete;
-    }
-    let change = registration.change().map(|run| &run.procedure);
-    let common = change.and_then(|change| change.common_position(registration.group()));
-    let Some(change) = registration.change_mut().map(|run| &mut run.procedure) else {
-        return Ok(None);
-    };
+    change.is_incomplete |= change.last_acked().count() < group.parts.len();
     if change.is_join() {
         if change.idle_position() != Some(change.next.position) {
             return Err(GroupError::InUse(mcst_id));
         }
-    } else if let Some(position) = common {
+    } else if let Some(position) = change.common_position(group) {
         // Positions only advance.
         change.next.advance(position);
     }
-    change.next.source = source.or(change.next.source);
+    change.next.source = change.readings.source(group).or(change.next.source);
     Ok(None)
 }
 

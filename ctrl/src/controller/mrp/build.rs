@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 
 use alfirk_p4runtime::Code;
 use alfirk_roce::registration::RetryTimeout;
-use alfirk_roce::wire::mrp::{Kind, Node, Refusal};
+use alfirk_roce::wire::mrp::{Node, Refusal};
 use alfirk_roce::wire::QpNum;
 
 use super::agent::{Agent, Downstream, Stage};
@@ -299,14 +299,7 @@ impl Mrp {
                     let nodes = nodes.iter().filter(|node| is_wanted(node));
                     frames.extend(nodes.map(|node| {
                         let (topology, psn) = (&network.topology, initial_psn);
-                        let frame = transmit::member_frame(
-                            topology,
-                            Kind::Register,
-                            leader,
-                            psn,
-                            node,
-                            group,
-                        );
+                        let frame = transmit::member_frame(topology, leader, psn, node, group);
                         (*port, frame)
                     }));
                 }

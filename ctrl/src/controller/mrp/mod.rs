@@ -441,8 +441,7 @@ impl Mrp {
                 let host = network.topology.host_with_ip(node.ip)?;
                 let psn = packet.initial_psn;
                 let topology = &network.topology;
-                let frame =
-                    transmit::member_frame(topology, Kind::Register, leader, psn, node, own);
+                let frame = transmit::member_frame(topology, leader, psn, node, own);
                 Some((network.topology.attachment(host), frame))
             })
             .collect();

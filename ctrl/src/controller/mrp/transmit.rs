@@ -16,14 +16,13 @@ use crate::topology::Topology;
 /// `node`: the host; `group`: the group.
 pub(super) fn member_frame(
     topology: &Topology,
-    kind: Kind,
     source: Ipv4Addr,
     initial_psn: Psn,
     node: &Node,
     group: Node,
 ) -> Vec<u8> {
     let packet = Repr {
-        kind,
+        kind: Kind::Register,
         seq: 0,
         total: 1,
         initial_psn,
@@ -105,7 +104,7 @@ pub(in crate::controller) fn notify_joined(
     };
     let (leader, node) = (leader.spec.ip, member.spec.node());
     let group = group_node(groups, mcst_id);
-    let frame = member_frame(&network.topology, Kind::Register, leader, psn, &node, group);
+    let frame = member_frame(&network.topology, leader, psn, &node, group);
     let (switch, port) = network.topology.attachment(member.host);
     network.send_frame(switch, port, frame);
 }

@@ -21,8 +21,8 @@ const CROSSBAR_BITS: u32 = 32;
 const HASH_BITS: u32 = 12;
 /// Maximum number of rows of a condition that is checked; a condition with more rows is accepted unchecked.
 const MOST_ROWS: usize = 64;
-/// Maximum number of fields in a condition that are replaced by the expressions assigned to them; the inputs of a
-/// condition with so many are not counted. Each assignment of a variable from two uses of the last one doubles the condition.
+/// Maximum number of fields in a condition that are replaced by the expressions assigned to them; at this number, the inputs of the
+/// condition are not counted. Each assignment of a variable from two uses of the last one doubles the condition.
 const MAX_REPLACEMENTS: usize = 64;
 
 /// The inputs of a conjunction: for each kind of comparison, the compared fields with their numbers of compared bits.
