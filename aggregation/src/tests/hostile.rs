@@ -422,6 +422,28 @@ fn a_source_stays_within_its_window() {
     assert_eq!(world.data(SOURCE, WINDOW + 1), []);
 }
 
+/// A dropped packet is not cloned (`p4src/v1model/execute.p4`). Old data of the source is not dropped, so it causes a query.
+#[test]
+fn dropped_data_causes_no_query_to_the_controller() {
+    let mut world = World::new(Strategy::Punt, false, Flaw::None, 0);
+    for psn in 0..3 {
+        world.data(SOURCE, psn);
+    }
+    for (port, psn) in [(HOSTILE, 3), (HOSTILE, 9), (SOURCE, WINDOW), (9, 1)] {
+        assert_eq!(
+            world.group.data(port, psn, world.now),
+            [],
+            "{psn} from {port}"
+        );
+    }
+    let queued = world.group.data(SOURCE, 1, world.now);
+    let is_query = |queued: &QueuedPacket| {
+        matches!(queued, QueuedPacket::Transmit(SentPacket::ToController(_)))
+    };
+    assert_eq!(queued.iter().filter(|queued| is_query(queued)).count(), 1);
+    assert!(queued.len() > 1, "copies");
+}
+
 #[test]
 fn a_repeated_ack_does_not_prevent_the_end_of_a_walk() {
     // A walk with one path per pass; its oldest path repeats an ACK between any two passes.
