@@ -31,7 +31,7 @@ fn a_group_is_written_as_a_script() {
         "pipe.ingress.ipv4_routing.routes.add_with_to_host(dst_ip=0xa000004, dst_ip_p_length=32, port=0x4, mac=0x20000000004)",
         "MULTICAST_NODE_ID=[1, 2, 3]",
         "bfrt.mirror.cfg.add_with_normal(sid=1,",
-        "pipe.egress.punt_limit.rates.mod(METER_INDEX=",
+        "pipe.punt_limit.rates.mod(METER_INDEX=",
         // The third path's cell: the PSN before the first one, and the path index.
         "pipe.ingress.ack_aggregate.leaves.leaves.mod(REGISTER_INDEX=2, f1=0xffffff02)",
     ] {

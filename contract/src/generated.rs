@@ -768,7 +768,7 @@ impl Verdict {
     ];
 }
 
-/// Purpose of a clone or recirculated packet, chosen by the ingress pipeline.
+/// Purpose of a packet that searches for the minimum by recirculation, chosen by the ingress pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Role {
@@ -797,7 +797,7 @@ pub enum SearchState {
     Idle = 0,
     /// the packet recirculates once more
     On = 1,
-    /// the search is complete: meta.walk_word is the minimum
+    /// the search is complete: meta.optional.walk_word is the minimum
     Done = 2,
     /// the search is abandoned: a newer packet searches instead
     Lost = 3,
@@ -827,19 +827,16 @@ pub enum TreeOp {
     Force = 3,
     /// initialise all paths of the node with the word's PSN
     Init = 4,
-    /// read the oldest word of the node
-    Look = 5,
 }
 
 impl TreeOp {
     /// All values of `TreeOp`, in the order of the P4 program.
-    pub const ALL: [TreeOp; 6] = [
+    pub const ALL: [TreeOp; 5] = [
         TreeOp::None,
         TreeOp::Update,
         TreeOp::Keep,
         TreeOp::Force,
         TreeOp::Init,
-        TreeOp::Look,
     ];
 }
 
@@ -890,6 +887,9 @@ pub const SIZE_RECEIVERS: u32 = 0x4000;
 /// written.
 pub const NO_SLOT: u32 = 0x4000;
 
+/// Path index of a packet that concerns no path.
+pub const PATH_NONE: u8 = 255;
+
 /// Port between pipeline and controller: BMv2 must be started with --cpu-port 510.
 pub const CPU_PORT: u16 = 0x1fe;
 
@@ -902,9 +902,6 @@ pub const INSTANCE_EGRESS_CLONE: u32 = 2;
 
 /// instance_type of a recirculated packet
 pub const INSTANCE_RECIRCULATED: u32 = 4;
-
-/// Path index of a packet that concerns no path.
-pub const PATH_NONE: u8 = 255;
 
 /// Reads `width` bits of a header as a number, from bit `at` on; bit 0 is the first on the wire.
 fn bits(bytes: &[u8], at: usize, width: usize) -> u128 {

@@ -66,7 +66,7 @@ control BridgeExit(inout headers_t hdr,
     table receivers {
         key = {
             meta.group_index: exact @name("group_index");
-            egress_port: exact @name("egress_port");
+            (port_id_t)egress_port: exact @name("egress_port");
         }
         actions = { deliver; deliver_with_slot; @defaultonly to_switch; }
         const default_action = to_switch();

@@ -10,14 +10,14 @@
 header packet_in_t {
     bit<8> reason;
     bit<7> pad;
-    port_t ingress_port;
+    port_id_t ingress_port;
 }
 
 @controller_header("packet_out")
 header packet_out_t {
     bit<8> kind;
     bit<7> pad;
-    port_t egress_port;
+    port_id_t egress_port;
 }
 
 // Register access by PacketOut, which works on every target: the P4Runtime server of
@@ -67,6 +67,8 @@ header vlan_tag_t {
 
 #define TAGS_BYTES(hdr) \
     (hdr.inner_tag.isValid() ? 2 * TAG_BYTES : (hdr.outer_tag.isValid() ? TAG_BYTES : 0))
+// UDP length of a request without its payload.
+#define UDP_OVERHEAD(hdr) (hdr.reth.isValid() ? UDP_OVERHEAD_WITH_RETH_BYTES : UDP_OVERHEAD_BYTES)
 
 header arp_t {
     bit<16> htype;

@@ -19,7 +19,7 @@
 #define TABLE_ID_PROFILES 9  // ecn_marking
 #define TABLE_ID_DATAGRAM_GROUPS 10  // datagram_multicast
 
-// Actions; next free id: 27.
+// Actions; next free id: 28.
 #define ACTION_ID_ATTACHED 1  // hosts
 #define ACTION_ID_NOT_A_HOST 2  // hosts
 #define ACTION_ID_IGNORE 3  // arp_targets
@@ -46,6 +46,7 @@
 #define ACTION_ID_NOT_A_DATAGRAM_GROUP 24  // datagram groups
 #define ACTION_ID_REPLICATE 25  // datagram groups
 #define ACTION_ID_SET_GROUP_WITH_LIMITS 26  // groups
+#define ACTION_ID_SET_GROUP_WITH_WINDOW 27  // groups
 
 // Counters; next free id: 5.
 #define COUNTER_ID_INGRESS_DROPS 1

@@ -41,17 +41,25 @@ enum bit<4> Verdict {
     TO_CONTROLLER = 15  // pass the packet to the controller
 }
 
-// Decision of the ingress pipeline on a packet that has no drop reason. One place at the end of ingress executes it, and carries it
-// to egress, which executes the two verdicts.
+// Whether an ACK or NAK with this verdict updates the retransmission filter.
+#define UPDATES_FILTER(verdict) \
+    ((verdict) == Verdict.RECORD || (verdict) == Verdict.MIRROR || (verdict) == Verdict.WALK \
+     || (verdict) == Verdict.PUNT)
+// Whether the packet is data that is dropped, and becomes a query whether all paths have it.
+#define IS_PROBE(verdict) ((verdict) == Verdict.PROBE_WALK || (verdict) == Verdict.PROBE_PUNT)
+
+// Decision of the ingress pipeline on a packet that has no drop reason. One place at the end of ingress executes it; egress
+// gets the two verdicts and the reason.
 struct decision_t {
     Verdict verdict;  // on the packet
     Verdict clone;  // on a clone of the received packet; NONE: the packet is not cloned
     port_t port;  // egress port, if `group` is 0
     bit<16> group;  // PRE multicast group, 0 if the packet is not replicated
     bit<8> packet_in_reason;  // PacketInReason of the packet or its clone, 0 if neither goes to the controller
+    bit<8> copies_reason;  // PacketInReason of copies that egress passes to the controller, 0 if it passes none
 }
 
-// Purpose of a clone or recirculated packet, chosen by the ingress pipeline.
+// Purpose of a packet that searches for the minimum by recirculation, chosen by the ingress pipeline.
 enum bit<2> Role {
     NONE = 0,  // neither WALK nor PROBE
     WALK = 1,  // an ACK that searches for the minimum PSN, node by node
@@ -62,7 +70,7 @@ enum bit<2> Role {
 enum bit<2> SearchState {
     IDLE = 0,  // the packet does not search
     ON = 1,    // the packet recirculates once more
-    DONE = 2,  // the search is complete: meta.walk_word is the minimum
+    DONE = 2,  // the search is complete: meta.optional.walk_word is the minimum
     LOST = 3   // the search is abandoned: a newer packet searches instead
 }
 
@@ -72,16 +80,16 @@ enum bit<3> TreeOp {
     UPDATE = 1,  // store the word that the path has acknowledged or sent, if it is newer than the stored one
     KEEP = 2,    // read the minimum without an update
     FORCE = 3,   // compute the minimum again, after the controller has set the word of the path
-    INIT = 4,    // initialise all paths of the node with the word's PSN
-    LOOK = 5     // read the oldest word of the node
+    INIT = 4     // initialise all paths of the node with the word's PSN
 }
 
 // The minimum of a group, as far as the steps of the chain have found it out (v1model/ack_aggregate.p4).
 struct minimum_t {
     bool is_accepted;  // the path's newest PSN has advanced, or was repeated
     bool is_rise;  // the path's newest PSN has advanced
-    SearchState search;  // state of the packet's search by recirculation
+    bool has_word;  // the oldest word of all paths was found; else the position last acknowledged is a lower bound
     bool is_final;  // the packet is feedback that needs no further search
+    bool is_probe;  // the packet is a query for old data, and needs no further search
     psn_t psn;  // PSN of the minimum, or a lower bound of it
     msn_t msn;  // MSN acknowledged with that PSN
     bool advances;  // the PSN is beyond the one last acknowledged to the source

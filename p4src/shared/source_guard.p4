@@ -23,7 +23,7 @@ control SourceGuard(inout headers_t hdr,
     @id(TABLE_ID_HOSTS)
     @entry_restriction(QUOTED(ingress_port < END_OF_PORTS))
     table hosts {
-        key = { ingress_port: exact @name("ingress_port"); }
+        key = { (port_id_t)ingress_port: exact @name("ingress_port"); }
         actions = { attached; @defaultonly not_a_host; }
         const default_action = not_a_host();
         size = SIZE_PORTS;

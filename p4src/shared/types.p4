@@ -6,6 +6,11 @@
 typedef bit<48> mac_t;
 typedef bit<32> ipv4_addr_t;
 typedef bit<9> port_t;
+// A port as the controller sees it: in keys, action parameters, PacketIn and PacketOut. The controller's numbers are those of the data
+// plane. Another mapping (P4Runtime, "PSA Metadata Translation") is a change of this line: a wider number, a string, or
+// @p4runtime_translation_mappings.
+@p4runtime_translation("", 9)
+type bit<9> port_id_t;
 typedef bit<24> psn_t;
 typedef bit<24> qpn_t;
 typedef bit<24> msn_t;

@@ -12,7 +12,7 @@
 //   10         last_acked.p4      PSN last acknowledged to the source; whether the minimum is newer
 //   11         waiting_nak.p4     NAK that is pending until the minimum reaches it; final verdict on the packet
 //
-// The decisions of shared/decide.p4 are distributed here, because there is no stage after the last one:
+// The decisions of v1model/decide.p4 are distributed here, because there is no stage after the last one:
 //
 //   DATA       replicated by default; the last stage reverts that if all paths have it or it is not from the source
 //   ACK, NAK   sent to the source by default; a mirror goes to the ingress port, where egress updates the registers of the

@@ -1,6 +1,6 @@
 // Admission of a group's packets, and the register access of the same stage.
 //
-// One table with the rules of ../shared/bridge_entry.p4 and ../shared/classify.p4. The register of what the path has
+// One table with the rules of ../v1model/bridge_entry.p4 and ../v1model/classify.p4. The register of what the path has
 // acknowledged is updated in the same stage: the result of a table is available to the next table, but a field only to
 // the next stage.
 

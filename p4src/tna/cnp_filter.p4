@@ -1,6 +1,6 @@
 // CNP filter: forwards only the CNPs of the most congested path to the source.
 //
-// See v1model/cnp_filter.p4. Here each window of 2^20 ns (about a millisecond) begins with a count of 0 instead of half of the
+// See v1model/optional/cnp_filter.p4. Here each window of 2^20 ns (about a millisecond) begins with a count of 0 instead of half of the
 // last one, because the target cannot shift by a variable. In each window the first CNP is forwarded, then those of the path
 // with the most CNPs in this window, at most CNP_LIMIT per path.
 

@@ -1,4 +1,4 @@
-// ECN marking (RFC 3168) by queue length with DCQCN's parameters, with the same entries as v1model/ecn_marking.p4.
+// ECN marking (RFC 3168) by queue length with DCQCN's parameters, with the same entries as v1model/optional/ecn_marking.p4.
 //
 // Between k_min and k_max the marking probability rises with the queue length. The ALUs cannot multiply, so the extern Wred is
 // used: it has a probability per port and range of a value. The value is the queue length when the packet was dequeued.

@@ -7,7 +7,7 @@
 //               to READ                          a fatal NAK of its PSN, or of the one after the minimum if that is older
 //   FATAL_NAK                                    with the PSN after the minimum
 //
-// The second half of ../shared/decide.p4, where the rules are explained. Ingress has chosen the egress port (ack_aggregate.p4).
+// The second half of ../v1model/decide.p4, where the rules are explained. Ingress has chosen the egress port (ack_aggregate.p4).
 
 #ifndef ALFIRK_FEEDBACK_P4
 #define ALFIRK_FEEDBACK_P4

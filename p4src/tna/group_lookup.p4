@@ -4,9 +4,10 @@
 //   ingress port ───────────────┼─> mft      ──> cell, absent, is_host ─┼─> admission ──> admitted, or drop reason
 //   srcIP ──────────────────────┴─> members  ──> two XORs ──────────────┘
 //
-// The tables of ../shared/group_lookup.p4 and ../shared/bridge_entry.p4 in two stages instead of four, with the same
+// The tables of ../v1model/group_lookup.p4 and ../v1model/bridge_entry.p4 in two stages instead of four, with the same
 // entries. Their key is the McstID instead of the group's index, so that no table depends on another. Together with the
-// following steps (ack_aggregate.p4), four stages would exceed Tofino's twelve.
+// following steps (ack_aggregate.p4), four stages would exceed Tofino's twelve. Their names are those of v1model, so that the
+// controller needs no others.
 //
 // `cell` is the group's index ++ the path's index. An entry of `mft` has the parameters of `groups` and `mft` of the shared
 // tables, except the strategies: this target has only the tree for the minimum, and neutral constants for the ICRC.
@@ -73,18 +74,20 @@ control GroupLookup(inout headers_t hdr, inout ingress_metadata_t meta, inout bo
     table mft {
         key = {
             hdr.ipv4.dst: exact @name("mcst_id");
-            meta.carried.ingress_port: exact @name("ingress_port");
+            (port_id_t)meta.carried.ingress_port: exact @name("ingress_port");
         }
         actions = { set_path; @defaultonly not_a_path; }
         const default_action = not_a_path();
         size = SIZE_PATHS;
     }
 
+    @name(".ingress.bridge_entry.not_a_member")
     @id(ACTION_ID_NOT_A_MEMBER)
     action not_a_member() {
         members_counter.count();
     }
 
+    @name(".ingress.bridge_entry.enter")
     @id(ACTION_ID_ENTER)
     action enter(bit<16> id_xor, bit<16> sport_xor) {
         members_counter.count();
@@ -95,6 +98,7 @@ control GroupLookup(inout headers_t hdr, inout ingress_metadata_t meta, inout bo
         hdr.udp.src_port = hdr.udp.src_port ^ sport_xor;
     }
 
+    @name(".ingress.bridge_entry.enter_receiver")
     @id(ACTION_ID_ENTER_RECEIVER)
     action enter_receiver(bit<16> id_xor, bit<16> sport_xor) {
         members_counter.count();
@@ -104,12 +108,13 @@ control GroupLookup(inout headers_t hdr, inout ingress_metadata_t meta, inout bo
         hdr.udp.src_port = hdr.udp.src_port ^ sport_xor;
     }
 
+    @name(".ingress.bridge_entry.members")
     @id(TABLE_ID_MEMBERS)
     @entry_restriction(QUOTED(ingress_port < END_OF_PORTS && src_ip != 0))
     table members {
         key = {
             hdr.ipv4.dst: exact @name("mcst_id");
-            meta.carried.ingress_port: exact @name("ingress_port");
+            (port_id_t)meta.carried.ingress_port: exact @name("ingress_port");
             hdr.ipv4.src: exact @name("src_ip");
         }
         actions = { enter; enter_receiver; @defaultonly not_a_member; }

@@ -29,18 +29,18 @@ control Ipv4Routing(inout headers_t hdr,
     }
 
     @id(ACTION_ID_TO_HOST)
-    action to_host(port_t port, mac_t mac) {
+    action to_host(port_id_t port, mac_t mac) {
         routes_counter.count();
-        ig_tm_md.ucast_egress_port = port;
+        ig_tm_md.ucast_egress_port = (port_t)port;
         hdr.ethernet.src = VIRTUAL_MAC;
         hdr.ethernet.dst = mac;
         hdr.ipv4.ttl = hdr.ipv4.ttl - 1;
     }
 
     @id(ACTION_ID_ROUTE_TO_SWITCH)
-    action to_switch(port_t port) {
+    action to_switch(port_id_t port) {
         routes_counter.count();
-        ig_tm_md.ucast_egress_port = port;
+        ig_tm_md.ucast_egress_port = (port_t)port;
         hdr.ipv4.ttl = hdr.ipv4.ttl - 1;
     }
 
@@ -78,9 +78,9 @@ control Ipv4Routing(inout headers_t hdr,
     }
 
     @id(ACTION_ID_TO_SWITCH_HOP)
-    action to_switch_hop(port_t port) {
+    action to_switch_hop(port_id_t port) {
         next_hops_counter.count();
-        ig_tm_md.ucast_egress_port = port;
+        ig_tm_md.ucast_egress_port = (port_t)port;
     }
 
     @id(TABLE_ID_NEXT_HOPS)

@@ -74,7 +74,7 @@ control ingress(inout headers_t hdr,
     }
 
     table mirrors {
-        key = { meta.carried.ingress_port: exact @name("ingress_port"); }
+        key = { (port_id_t)meta.carried.ingress_port: exact @name("ingress_port"); }
         actions = { set_sessions; @defaultonly NoAction; }
         const default_action = NoAction();
         size = SIZE_PORTS;
@@ -101,7 +101,7 @@ control ingress(inout headers_t hdr,
         } else if (meta.checksum_error == 1) {
             meta.drop_reason = Drop.IPV4_CHECKSUM;
         } else if (hdr.packet_out.isValid() && !hdr.register_control.isValid()) {
-            ig_tm_md.ucast_egress_port = hdr.packet_out.egress_port;
+            ig_tm_md.ucast_egress_port = (port_t)hdr.packet_out.egress_port;
             if (hdr.packet_out.kind != PacketOutKind.FORWARD) {
                 meta.drop_reason = Drop.BAD_CONTROL;
             }
@@ -216,7 +216,7 @@ control egress(inout headers_t hdr,
             hdr.packet_in.setValid();
             hdr.packet_in.reason = meta.carried.packet_in_reason;
             hdr.packet_in.pad = 0;
-            hdr.packet_in.ingress_port = meta.carried.ingress_port;
+            hdr.packet_in.ingress_port = (port_id_t)meta.carried.ingress_port;
             punt_limit.apply(meta);
         } else if (meta.carried.origin == Origin.DATAGRAM) {
             if (is_own_copy) {

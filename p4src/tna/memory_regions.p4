@@ -1,4 +1,4 @@
-// Announced memory regions: see v1model/memory_regions.p4.
+// Announced memory regions: see v1model/optional/memory_regions.p4.
 //
 // Four register arrays in two stages: first the PSN of the announcement, which decides whether this one is newer, then its
 // content. A register word has 32 bits here, so the virtual address needs two.

@@ -13,7 +13,7 @@
 //                                 │        │      └────> [reth] ──> payload untouched
 //                                 └ tcp    └ payload untouched
 //
-// The ingress parser also classifies packets in terms of the protocol, like ../shared/classify.p4 for v1model, because parser
+// The ingress parser also classifies packets in terms of the protocol, like ../v1model/classify.p4 for v1model, because parser
 // states are cheaper here than a stage of tables. A packet that no group accepts has Kind.NONE, and `flaw` is the drop reason,
 // 0 for an unsupported opcode. It is dropped only if it belongs to a group; unicast packets are routed unchanged.
 //

@@ -8,6 +8,7 @@
 
 control PuntLimit(inout egress_metadata_t meta) {
     // Indexed by PacketInReason and port.
+    @name(".punt_limit.rates")
     @id(METER_ID_PUNT_RATES) Meter<bit<12>>(SIZE_PUNT_RATES, MeterType_t.PACKETS) rates;
     bit<12> rate = 0;
     bit<8> color = 0;

@@ -1,5 +1,5 @@
 // Rate limit of refusals: one fatal NAK per 2^16 ns (about 66 microseconds) and path for requests that a group cannot execute
-// (ack_aggregate.p4). See v1model/refusal_limit.p4.
+// (ack_aggregate.p4). See v1model/optional/refusal_limit.p4.
 
 #ifndef ALFIRK_REFUSAL_LIMIT_P4
 #define ALFIRK_REFUSAL_LIMIT_P4

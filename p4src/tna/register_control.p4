@@ -90,7 +90,7 @@ control AnswerRegisterControl(inout headers_t hdr, in port_t egress_port) {
             hdr.packet_in.setValid();
             hdr.packet_in.reason = PacketInReason.REGISTERS;
             hdr.packet_in.pad = 0;
-            hdr.packet_in.ingress_port = CPU_PORT;
+            hdr.packet_in.ingress_port = (port_id_t)CPU_PORT;
         }
     }
 }

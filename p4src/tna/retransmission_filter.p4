@@ -121,7 +121,7 @@ control WindowUpdate(inout headers_t hdr, in egress_metadata_t meta) {
         hdr.packet_out.setValid();
         hdr.packet_out.kind = PacketOutKind.REGISTERS;
         hdr.packet_out.pad = 0;
-        hdr.packet_out.egress_port = 0;
+        hdr.packet_out.egress_port = (port_id_t)0;
         hdr.register_control.setValid();
         hdr.register_control.op = REGISTER_OP_RAISE_WINDOW;
         hdr.register_control.group = meta.group_index;

@@ -1,4 +1,4 @@
-// VLAN tags of a group's feedback: those of the newest data of its source. See v1model/source_tags.p4.
+// VLAN tags of a group's feedback: those of the newest data of its source. See v1model/optional/source_tags.p4.
 //
 // The parser extracts the EtherType of the Ethernet header and the following 16 bits as one word; also that of the outer tag:
 //

@@ -26,17 +26,17 @@ control Ipv4Routing(inout headers_t hdr,
     }
 
     @id(ACTION_ID_TO_HOST)
-    action to_host(port_t port, mac_t mac) {
+    action to_host(port_id_t port, mac_t mac) {
         routes_counter.count();
-        egress_port = port;
+        egress_port = (port_t)port;
         hdr.ethernet.src = VIRTUAL_MAC;
         hdr.ethernet.dst = mac;
     }
 
     @id(ACTION_ID_ROUTE_TO_SWITCH)
-    action to_switch(port_t port) {
+    action to_switch(port_id_t port) {
         routes_counter.count();
-        egress_port = port;
+        egress_port = (port_t)port;
     }
 
     @id(ACTION_ID_ECMP)
@@ -64,9 +64,9 @@ control Ipv4Routing(inout headers_t hdr,
     }
 
     @id(ACTION_ID_TO_SWITCH_HOP)
-    action to_switch_hop(port_t port) {
+    action to_switch_hop(port_id_t port) {
         next_hops_counter.count();
-        egress_port = port;
+        egress_port = (port_t)port;
     }
 
     @id(TABLE_ID_NEXT_HOPS)

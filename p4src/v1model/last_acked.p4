@@ -11,8 +11,9 @@
 #ifndef ALFIRK_LAST_ACKED_P4
 #define ALFIRK_LAST_ACKED_P4
 
-// `has_minimum`: `word` is the group's minimum. Sets PSN and MSN of `minimum`, `advances` and `is_answer`.
-control LastAcked(in headers_t hdr, in metadata_t meta, in bool has_minimum, in word_t word, inout minimum_t minimum) {
+// `word`: the oldest word, if it was found. Sets PSN and MSN of `minimum`, `advances` and `is_answer`.
+control LastAcked(in headers_t hdr, in metadata_t meta, in group_state_t state, in word_t word,
+                  inout minimum_t minimum) {
     bit<48> last;
     psn_t base;
     psn_t room;
@@ -20,16 +21,13 @@ control LastAcked(in headers_t hdr, in metadata_t meta, in bool has_minimum, in 
 
     apply {
         msn_bases.read(base, (bit<32>)meta.group_index);
-        last = meta.last_acked;
-        minimum.psn = meta.last_acked[47:24];
-        minimum.msn = meta.last_acked[23:0];
-        if (meta.kind == Kind.COMMAND) {
-            minimum.psn = hdr.feedback.agg_psn;
-            minimum.msn = hdr.feedback.agg_msn;
-        } else if (has_minimum) {
+        last = state.last_acked;
+        minimum.psn = state.last_acked[47:24];
+        minimum.msn = state.last_acked[23:0];
+        if (minimum.has_word) {
             minimum.psn = WORD_PSN(word);
             // A sender has no MSN. All responders of one stream count the same messages.
-            if (minimum.psn != meta.last_acked[47:24] && WORD_PATH(word) != PATH_OF_SENDER) {
+            if (minimum.psn != state.last_acked[47:24] && WORD_PATH(word) != PATH_OF_SENDER) {
                 minimum.msn = minimum.msn + (bit<24>)(WORD_MSN(word) - minimum.msn[15:0]);
             }
         }
@@ -39,24 +37,23 @@ control LastAcked(in headers_t hdr, in metadata_t meta, in bool has_minimum, in 
         }
         // Keep the larger MSN: a path may report an old one if several members behind it were the source.
         room = minimum.psn - base;
-        step = minimum.msn - meta.last_acked[23:0];
-        if (meta.kind != Kind.COMMAND && (step[23:23] == 1 || room[23:23] == 1 || step > room)) {
-            minimum.msn = meta.last_acked[23:0];
+        step = minimum.msn - state.last_acked[23:0];
+        if (step[23:23] == 1 || room[23:23] == 1 || step > room) {
+            minimum.msn = state.last_acked[23:0];
         }
-        minimum.advances = PSN_LT(meta.last_acked[47:24], minimum.psn);
-        // A new minimum goes to the source first, also if a former source started the walk.
+        minimum.advances = PSN_LT(state.last_acked[47:24], minimum.psn);
+        // A new minimum goes to the source first, also if data of a former source caused the query.
         minimum.is_answer = (meta.kind == Kind.DATA
-                             || (meta.role == Role.PROBE && minimum.is_final
-                                 && (meta.is_source == 1 || !minimum.advances)))
+                             || (minimum.is_probe && (state.is_source == 1 || !minimum.advances)))
             && !PSN_LT(minimum.psn, hdr.bth.psn);
-        if (minimum.advances && (meta.kind == Kind.COMMAND || (minimum.is_answer && meta.is_source == 1)
-                                 || (minimum.is_final && !minimum.is_answer))) {
+        if (minimum.advances
+            && ((minimum.is_answer && state.is_source == 1) || (minimum.is_final && !minimum.is_answer))) {
             last = minimum.psn ++ minimum.msn;
         }
-        if (last != meta.last_acked) {
+        if (last != state.last_acked) {
             last_positions.write((bit<32>)meta.group_index, last);
         }
-        if (last[23:0] != meta.last_acked[23:0]) {
+        if (last[23:0] != state.last_acked[23:0]) {
             msn_bases.write((bit<32>)meta.group_index, last[47:24]);
         }
     }

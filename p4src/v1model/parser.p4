@@ -1,35 +1,36 @@
 // Parser and deparser.
 //
 //   CPU port ──> packet_out ──> register_control          (register access)
-//                    │  └─────> feedback ──> ethernet     (an ACK that the controller has aggregated)
+//                    │  └─────> feedback ──> ethernet     (optional: an ACK that the controller has aggregated)
 //                    └────────> rest untouched            (frame of the controller)
-//   other    ──> ethernet ──> [tag [tag]] ──> arp
+//   other    ──> ethernet ──> [tags] ──> arp
 //                                └────> ipv4 ──> udp ──> bth ──> aeth ──> icrc            (feedback)
 //                               │        │      ├────> cnp ──> icrc
-//                               │        │      ├────> reth ──> mr_info ──> icrc (memory region)
-//                               │        │      ├────> [reth] ──> payload ──> icrc (IcrcMode.RECOMPUTE)
-//                               │        │      └────> [reth] ──> payload untouched
+//                               │        │      ├────> reth ──> payload untouched
+//                               │        │      └────> payload untouched
 //                               └ tcp    └ payload untouched
 //
-// An ICRC is parsed only if the pipeline rewrites it. After a payload that is not
-// parsed it remains unchanged, as neutral bridging requires.
+// Tags, and the payload where it is parsed, are optional (optional/parser.p4). An ICRC is parsed only if the pipeline rewrites
+// it. After a payload that is not parsed it remains unchanged, as neutral bridging requires.
 
 #ifndef ALFIRK_PARSER_P4
 #define ALFIRK_PARSER_P4
-
-#include "../shared/constants.p4"
-#include "../shared/headers.p4"
-#include "metadata.p4"
 
 parser AlfirkParser(packet_in packet,
                     out headers_t hdr,
                     inout metadata_t meta,
                     inout standard_metadata_t standard_metadata) {
+    ParseTags() tags;
+    ParsePayload() payload;
+    ParseWrite() write;
+    bit<16> ether_type;
+
     state start {
         // A recirculated packet is either a search packet of a walk, or INIT_GROUP.
-        transition select(meta.role, standard_metadata.instance_type, standard_metadata.ingress_port) {
-            (Role.NONE, INSTANCE_RECIRCULATED, _): parse_packet_out;
-            (Role.NONE, _, CPU_PORT): parse_packet_out;
+        transition select(meta.kind, standard_metadata.instance_type, standard_metadata.ingress_port) {
+            (Kind.MIN_SEARCH, _, _): parse_ethernet;
+            (_, INSTANCE_RECIRCULATED, _): parse_packet_out;
+            (_, _, CPU_PORT): parse_packet_out;
             default: parse_ethernet;
         }
     }
@@ -58,25 +59,13 @@ parser AlfirkParser(packet_in packet,
         transition select(hdr.ethernet.ether_type) {
             ETHERTYPE_ARP: parse_arp;
             ETHERTYPE_IPV4: parse_ipv4;
-            ETHERTYPE_C_TAG: parse_outer_tag;
-            ETHERTYPE_S_TAG: parse_outer_tag;
-            default: accept;
+            default: parse_tags;
         }
     }
 
-    state parse_outer_tag {
-        packet.extract(hdr.outer_tag);
-        transition select(hdr.outer_tag.ether_type) {
-            ETHERTYPE_ARP: parse_arp;
-            ETHERTYPE_IPV4: parse_ipv4;
-            ETHERTYPE_C_TAG: parse_inner_tag;
-            default: accept;
-        }
-    }
-
-    state parse_inner_tag {
-        packet.extract(hdr.inner_tag);
-        transition select(hdr.inner_tag.ether_type) {
+    state parse_tags {
+        tags.apply(packet, hdr, ether_type);
+        transition select(ether_type) {
             ETHERTYPE_ARP: parse_arp;
             ETHERTYPE_IPV4: parse_ipv4;
             default: accept;
@@ -114,41 +103,25 @@ parser AlfirkParser(packet_in packet,
 
     state parse_bth {
         packet.extract(hdr.bth);
-        meta.udp_overhead = UDP_OVERHEAD_BYTES;
         transition select(hdr.bth.opcode) {
             OPCODE_RC_ACKNOWLEDGE: parse_aeth;
             OPCODE_CNP: parse_cnp;
             OPCODE_RC_WRITE_FIRST: parse_reth;
             OPCODE_RC_WRITE_ONLY: parse_reth;
             OPCODE_RC_WRITE_ONLY_IMM: parse_reth;
-            default: choose_payload;
-        }
-    }
-
-    state parse_reth {
-        packet.extract(hdr.reth);
-        meta.udp_overhead = UDP_OVERHEAD_WITH_RETH_BYTES;
-        transition select(hdr.reth.r_key, hdr.bth.opcode, hdr.udp.length) {
-            (MR_INFO_RKEY, OPCODE_RC_WRITE_ONLY, MR_INFO_UDP_BYTES): parse_mr_info;
-            default: choose_payload;
-        }
-    }
-
-    state parse_mr_info {
-        packet.extract(hdr.mr_info);
-        transition parse_icrc;
-    }
-
-    state choose_payload {
-        transition select(hdr.ipv4.dst) {
-            RECOMPUTE_NETWORK &&& RECOMPUTE_MASK: parse_payload;
-            default: accept;
+            default: parse_payload;
         }
     }
 
     state parse_payload {
-        packet.extract(hdr.payload, (bit<32>)(hdr.udp.length - meta.udp_overhead) << 3);
-        transition parse_icrc;
+        payload.apply(packet, hdr);
+        transition accept;
+    }
+
+    state parse_reth {
+        packet.extract(hdr.reth);
+        write.apply(packet, hdr, meta);
+        transition accept;
     }
 
     state parse_aeth {

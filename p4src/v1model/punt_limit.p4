@@ -8,7 +8,7 @@
 // but its probe is not sent. If the controller computes both, old data is metered twice, as data and as its probe. A cell without
 // a rate set by the controller passes all packets.
 //
-// Related rules: dropped packets are not cloned (main.p4), and packets to the controller are truncated to what it reads
+// Related rules: dropped packets are not cloned (execute.p4), and packets to the controller are truncated to what it reads
 // (to_controller.p4).
 //
 // Every switch on the way to the source sends a copy of a fatal NAK to the controller, so over the limit the NAK itself is
@@ -19,20 +19,22 @@
 
 control PuntLimit(inout metadata_t meta, inout decision_t decision) {
     // Indexed by PacketInReason and port.
-    @id(METER_ID_PUNT_RATES) meter(SIZE_PUNT_RATES, MeterType.packets) rates;
+    @name(".punt_limit.rates")
+    @id(METER_ID_PUNT_RATES)
+    meter(SIZE_PUNT_RATES, MeterType.packets) rates;
     // Packets over the limit, indexed by PacketInReason.
-    @id(COUNTER_ID_LIMITED) counter(PUNT_KINDS, CounterType.packets) limited;
+    @name(".punt_limit.limited")
+    @id(COUNTER_ID_LIMITED)
+    counter(PUNT_KINDS, CounterType.packets) limited;
     bit<8> color;
 
-#define METER(reason) rates.execute_meter(((bit<32>)(bit<8>)reason << PORT_BITS) | (bit<32>)meta.origin_port, color)
+#define METER(reason) rates.execute_meter(((bit<32>)(reason) << PORT_BITS) | (bit<32>)meta.origin_port, color)
 
     apply {
-        if (meta.icrc_mode == IcrcMode.PUNT
-            && (decision.verdict == Verdict.REPLICATE || (decision.verdict == Verdict.PASS && meta.kind == Kind.CNP))) {
-            // With IcrcMode.PUNT, each copy for a host goes to the controller.
-            METER(PacketInReason.ICRC);
+        if (decision.copies_reason != 0) {
+            METER(decision.copies_reason);
             if (color != V1MODEL_METER_COLOR_GREEN) {
-                limited.count((bit<32>)(bit<8>)PacketInReason.ICRC);
+                limited.count((bit<32>)decision.copies_reason);
                 meta.drop_reason = Drop.PUNT_LIMITED;
             }
         }
@@ -42,6 +44,7 @@ control PuntLimit(inout metadata_t meta, inout decision_t decision) {
                 limited.count((bit<32>)decision.packet_in_reason);
                 if (decision.clone == Verdict.PROBE_PUNT) {
                     decision.clone = Verdict.NONE;
+                    decision.packet_in_reason = 0;
                 } else {
                     meta.drop_reason = Drop.PUNT_LIMITED;
                 }

@@ -11,34 +11,29 @@
 #ifndef ALFIRK_REGISTER_CONTROL_P4
 #define ALFIRK_REGISTER_CONTROL_P4
 
-// Whether the access is to cells indexed by receivers of this switch.
-#define IS_OF_RECEIVERS(hdr) \
-    (hdr.register_control.op == RegisterOp.INIT_REGIONS \
-     || (hdr.register_control.op != RegisterOp.INIT_GROUP \
-         && hdr.register_control.reg >= RegisterName.REGION_VA && hdr.register_control.reg <= RegisterName.REGION_ANNOUNCED_AT))
-#define REGISTER_SLOT(hdr) (hdr.register_control.group ++ hdr.register_control.index)
+#include "tree_leaves.p4"
 
 control CheckRegisterControl(inout headers_t hdr, inout metadata_t meta) {
+    CheckRegionControl() check_region_control;
+    bool is_of_receivers;
+
     apply {
         hdr.register_control.status = RegisterStatus.OK;
-        if (hdr.register_control.op != RegisterOp.INIT_GROUP
-            && hdr.register_control.op != RegisterOp.READ
-            && hdr.register_control.op != RegisterOp.WRITE
-            && hdr.register_control.op != RegisterOp.INIT_REGIONS) {
+        check_region_control.apply(hdr, meta, is_of_receivers);
+        if (is_of_receivers) {
+            // Not a register of a group, so group processing is skipped.
+        } else if (hdr.register_control.op != RegisterOp.INIT_GROUP
+                   && hdr.register_control.op != RegisterOp.READ
+                   && hdr.register_control.op != RegisterOp.WRITE) {
             hdr.register_control.status = RegisterStatus.BAD_OP;
-        } else if ((hdr.register_control.op == RegisterOp.READ || hdr.register_control.op == RegisterOp.WRITE)
+        } else if (hdr.register_control.op != RegisterOp.INIT_GROUP
                    && (hdr.register_control.reg < RegisterName.AGG
                        || hdr.register_control.reg > RegisterName.CLAIMED
+                       || (hdr.register_control.reg >= RegisterName.REGION_VA
+                           && hdr.register_control.reg <= RegisterName.REGION_ANNOUNCED_AT)
                        || (hdr.register_control.reg == RegisterName.CLAIMED
                            && hdr.register_control.op == RegisterOp.WRITE))) {
             hdr.register_control.status = RegisterStatus.BAD_REGISTER;
-        } else if (IS_OF_RECEIVERS(hdr)) {
-            if (REGISTER_SLOT(hdr) >= SIZE_RECEIVERS) {
-                hdr.register_control.status = RegisterStatus.OUT_OF_RANGE;
-            } else {
-                // Not a register of a group, so group processing is skipped.
-                meta.is_of_receivers = 1;
-            }
         } else if ((bit<32>)hdr.register_control.group >= MAX_GROUPS
                    || (bit<32>)hdr.register_control.index >= MAX_PATHS
                    || (hdr.register_control.op == RegisterOp.INIT_GROUP
@@ -66,6 +61,7 @@ control CheckRegisterControl(inout headers_t hdr, inout metadata_t meta) {
 // `op` and `word`: operation on the tree of minima that must follow; the registers of its inner nodes belong to its levels
 // (min_psn_tree.p4).
 control IngressRegisters(inout headers_t hdr, inout metadata_t meta, out TreeOp op, out word_t word) {
+    OptionalRegisters() optional_registers;
     bit<32> group;
     bit<32> path;
     bit<64> value;
@@ -74,7 +70,8 @@ control IngressRegisters(inout headers_t hdr, inout metadata_t meta, out TreeOp 
     bit<32> nak;
     bit<40> sender;
     bit<48> position;
-    bit<64> walk;
+    bit<32> node;
+    path_t first;
 
     apply {
         group = (bit<32>)meta.group_index;
@@ -83,15 +80,20 @@ control IngressRegisters(inout headers_t hdr, inout metadata_t meta, out TreeOp 
         is_write = hdr.register_control.op == RegisterOp.WRITE;
         op = TreeOp.NONE;
         word = 0;
+        optional_registers.apply(hdr);
         if (hdr.register_control.op == RegisterOp.INIT_GROUP) {
             psn = value[23:0] - 1;
             claimed_psns.write(path, psn);
             senders.write(group, 16w0 ++ psn);
-            walks.write(group, 32w0 ++ PATH_NONE ++ psn);
             msn_bases.write(group, psn);
             last_positions.write(group, psn ++ value[47:24]);
             pending_naks.write(group, 0);
-            data_tags.write(group, 0);
+            node = LEAF_NODE(group, meta.path_index);
+            first = meta.path_index[7:2] ++ 2w0;
+            leaf_0.write(node, psn ++ first ++ value[39:24]);
+            leaf_1.write(node, psn ++ (first | 1) ++ value[39:24]);
+            leaf_2.write(node, psn ++ (first | 2) ++ value[39:24]);
+            leaf_3.write(node, psn ++ (first | 3) ++ value[39:24]);
             op = TreeOp.INIT;
             word = psn ++ 8w0 ++ value[39:24];
         } else if (hdr.register_control.reg == RegisterName.AGG) {
@@ -99,8 +101,6 @@ control IngressRegisters(inout headers_t hdr, inout metadata_t meta, out TreeOp 
             if (is_write) {
                 // The MSN is only a lower bound (last_acked.p4).
                 msn_bases.write(group, value[47:24] - UNKNOWN_MSN_ROOM);
-                walks.read(walk, group);
-                walks.write(group, walk[63:24] ++ value[47:24]);
             }
         } else if (hdr.register_control.reg == RegisterName.NAK) {
             ACCESS(pending_naks, group, nak, value[31:0])
@@ -147,13 +147,11 @@ control IngressRegisters(inout headers_t hdr, inout metadata_t meta, out TreeOp 
 
 // Registers of egress, then the reply, or the next pass of an initialisation.
 control EgressRegisters(inout headers_t hdr, in metadata_t meta) {
+    RegionRegisters() region_registers;
     bit<32> cell;
     bit<64> value;
     bool is_write;
     psn_t psn;
-    bit<64> va;
-    bit<32> rkey;
-    bit<32> neutral;
     bit<16> next;
     bool is_more;
 
@@ -167,42 +165,14 @@ control EgressRegisters(inout headers_t hdr, in metadata_t meta) {
             } else if (hdr.register_control.reg == RegisterName.FILTER) {
                 ACCESS(filter_psns, cell, psn, value[23:0])
             }
-        } else if (meta.is_of_receivers == 1) {
-            cell = REGISTER_SLOT(hdr);
-            if (hdr.register_control.op == RegisterOp.INIT_REGIONS) {
-                region_va.write(cell, 0);
-                region_rkey.write(cell, 0);
-                region_neutral.write(cell, 0);
-                region_announced_at.write(cell, value[23:0] - 1);
-            } else if (hdr.register_control.reg == RegisterName.REGION_VA) {
-                ACCESS(region_va, cell, va, value)
-            } else if (hdr.register_control.reg == RegisterName.REGION_ANNOUNCED_AT) {
-                ACCESS(region_announced_at, cell, psn, value[23:0])
-            } else if (is_write) {
-                region_rkey.write(cell, value[63:32]);
-                region_neutral.write(cell, value[31:0]);
-            } else {
-                region_rkey.read(rkey, cell);
-                region_neutral.read(neutral, cell);
-                value = rkey ++ neutral;
-            }
         }
         hdr.register_control.value = value;
 
         // Last, because it increments the index of the cell.
         next = hdr.register_control.index + 1;
-        is_more = false;
-        if (hdr.register_control.status == RegisterStatus.OK) {
-            if (hdr.register_control.op == RegisterOp.INIT_GROUP) {
-                is_more = next < (bit<16>)hdr.register_control.count;
-            } else if (hdr.register_control.op == RegisterOp.INIT_REGIONS && hdr.register_control.count > 1) {
-                is_more = true;
-                hdr.register_control.count = hdr.register_control.count - 1;
-                if (next == 0) {
-                    hdr.register_control.group = hdr.register_control.group + 1;
-                }
-            }
-        }
+        is_more = hdr.register_control.status == RegisterStatus.OK && hdr.register_control.op == RegisterOp.INIT_GROUP
+            && next < (bit<16>)hdr.register_control.count;
+        region_registers.apply(hdr, meta, is_more);
         if (is_more) {
             hdr.register_control.index = next;
             recirculate_preserving_field_list(FIELD_LIST_CARRIED);
@@ -211,7 +181,7 @@ control EgressRegisters(inout headers_t hdr, in metadata_t meta) {
             hdr.packet_in.setValid();
             hdr.packet_in.reason = PacketInReason.REGISTERS;
             hdr.packet_in.pad = 0;
-            hdr.packet_in.ingress_port = CPU_PORT;
+            hdr.packet_in.ingress_port = (port_id_t)CPU_PORT;
         }
     }
 }

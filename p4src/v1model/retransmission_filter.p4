@@ -25,28 +25,33 @@ control RetransmissionFilter(in headers_t hdr,
     psn_t newest;
 
     apply {
-        path = (bit<32>)meta.path_index;
-        if (verdict == Verdict.REPLICATE) {
-            path = (bit<32>)standard_metadata.egress_rid;
-        }
-        filter_psns.read(known, ((bit<32>)meta.group_index << PATH_BITS) | path);
-        newest = known;
-        if (verdict != Verdict.REPLICATE) {
-            if (PSN_LT(known, meta.acked_psn)) {
-                newest = meta.acked_psn;
+        if ((verdict == Verdict.REPLICATE
+             && (meta.is_retransmission == 1
+                 || standard_metadata.egress_port == standard_metadata.ingress_port))
+            || UPDATES_FILTER(verdict)) {
+            path = (bit<32>)meta.path_index;
+            if (verdict == Verdict.REPLICATE) {
+                path = (bit<32>)standard_metadata.egress_rid;
             }
-        } else if (standard_metadata.egress_port != standard_metadata.ingress_port) {
-            if (meta.is_retransmission == 1 && !PSN_LT(known, hdr.bth.psn)) {
-                meta.drop_reason = Drop.ALREADY_ACKED;
+            filter_psns.read(known, ((bit<32>)meta.group_index << PATH_BITS) | path);
+            newest = known;
+            if (verdict != Verdict.REPLICATE) {
+                if (PSN_LT(known, meta.acked_psn)) {
+                    newest = meta.acked_psn;
+                }
+            } else if (standard_metadata.egress_port != standard_metadata.ingress_port) {
+                if (meta.is_retransmission == 1 && !PSN_LT(known, hdr.bth.psn)) {
+                    meta.drop_reason = Drop.ALREADY_ACKED;
+                }
+            } else {
+                meta.drop_reason = Drop.OWN_COPY;
+                if (meta.is_retransmission == 0 && PSN_LT(known, hdr.bth.psn)) {
+                    newest = hdr.bth.psn;
+                }
             }
-        } else {
-            meta.drop_reason = Drop.OWN_COPY;
-            if (meta.is_retransmission == 0 && PSN_LT(known, hdr.bth.psn)) {
-                newest = hdr.bth.psn;
+            if (newest != known) {
+                filter_psns.write(((bit<32>)meta.group_index << PATH_BITS) | path, newest);
             }
-        }
-        if (newest != known) {
-            filter_psns.write(((bit<32>)meta.group_index << PATH_BITS) | path, newest);
         }
     }
 }

@@ -26,8 +26,8 @@
 #ifndef ALFIRK_SENDER_P4
 #define ALFIRK_SENDER_P4
 
-// `last_acked`: PSN last acknowledged to the source.
-control Sender(inout headers_t hdr, inout metadata_t meta, in psn_t last_acked) {
+// Sets the port of the source in `state`, and whether the packet is from it.
+control Sender(inout headers_t hdr, inout metadata_t meta, inout group_state_t state) {
     bit<32> path;
     psn_t newest;
     bit<40> known;
@@ -49,11 +49,11 @@ control Sender(inout headers_t hdr, inout metadata_t meta, in psn_t last_acked) 
         sent = known[23:0];
         port = (bit<16>)meta.origin_port;
         if (meta.kind == Kind.DATA) {
-            meta.from_current_source = (bit<1>)(source == port || (hdr.bth.psn == sent + 1 && !PSN_LT(newest, sent)));
+            state.from_current_source = (bit<1>)(source == port || (hdr.bth.psn == sent + 1 && !PSN_LT(newest, sent)));
             if (PSN_LT(sent, hdr.bth.psn)) {
-                if (meta.from_current_source == 0) {
+                if (state.from_current_source == 0) {
                     meta.drop_reason = Drop.NOT_THE_SOURCE;
-                } else if (hdr.bth.psn - last_acked > meta.window) {
+                } else if (hdr.bth.psn - state.last_acked[47:24] > meta.window) {
                     meta.drop_reason = Drop.BEYOND_WINDOW;
                 } else {
                     source = port;
@@ -72,8 +72,8 @@ control Sender(inout headers_t hdr, inout metadata_t meta, in psn_t last_acked) 
                 hdr.aeth.value = SYNDROME_ACK_NO_CREDITS[4:0];
             }
         }
-        meta.source_port = source;
-        meta.is_source = (bit<1>)(source == port);
+        state.source_port = source;
+        state.is_source = (bit<1>)(source == port);
     }
 }
 

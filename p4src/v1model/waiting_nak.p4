@@ -18,7 +18,7 @@
 #define RNR_TIMER_RANK(value) ((value) - 1)
 
 // Sets `forwards_nak` if the packet has become the NAK to the source, with its PSN and syndrome.
-control WaitingNak(inout headers_t hdr, inout metadata_t meta, inout minimum_t minimum) {
+control WaitingNak(inout headers_t hdr, in metadata_t meta, in group_state_t state, inout minimum_t minimum) {
     bit<32> known;
     bit<32> waiting;
     bit<32> arrived;
@@ -27,25 +27,16 @@ control WaitingNak(inout headers_t hdr, inout metadata_t meta, inout minimum_t m
         minimum.forwards_nak = false;
         pending_naks.read(known, (bit<32>)meta.group_index);
         waiting = known;
-        if (meta.kind == Kind.COMMAND) {
-            // The controller has its own pending NAK.
-            if (hdr.aeth.kind != AETH_ACK) {
-                if (waiting[31:31] == 1 && waiting[23:0] == hdr.bth.psn) {
-                    meta.drop_reason = Drop.NAK_ALREADY_SENT;
-                }
-                waiting = (hdr.aeth.kind | 0b100) ++ hdr.aeth.value ++ hdr.bth.psn;
-            }
-        } else if (waiting != 0 || meta.kind == Kind.NAK) {
+        if (waiting != 0 || meta.kind == Kind.NAK) {
             if (waiting != 0
                 && (!PSN_LT(minimum.psn, waiting[23:0])
-                    || (meta.kind == Kind.DATA && waiting[31:31] == 1 && meta.from_current_source == 1
+                    || (meta.kind == Kind.DATA && waiting[31:31] == 1 && state.from_current_source == 1
                         && hdr.bth.psn == waiting[23:0]))) {
                 // The minimum has reached its PSN, or the source has resent it.
                 waiting = 0;
             }
             // A NAK older than its path's newest PSN, or than the minimum, was reordered on the way.
-            if (meta.kind == Kind.NAK && minimum.is_accepted && PSN_LT(minimum.psn, hdr.bth.psn)
-                && meta.min_psn != MinPsn.PUNT) {
+            if (meta.kind == Kind.NAK && minimum.is_accepted && PSN_LT(minimum.psn, hdr.bth.psn)) {
                 arrived = hdr.aeth.kind ++ hdr.aeth.value ++ hdr.bth.psn;
                 if (waiting == 0 || PSN_LT(hdr.bth.psn, waiting[23:0])) {
                     waiting = arrived;

@@ -25,9 +25,12 @@ from alfirk_ptf.registers import Registers
 from alfirk_ptf.target import (
     FEEDBACK_BYTES,
     FIRST_LOCAL_ACK_SESSION,
+    HAS_STRATEGIES,
     LOCAL_ACK_BYTES,
     REGISTRATION_BYTES,
     TARGET,
+    Feature,
+    needs,
     only_v1model,
 )
 
@@ -61,9 +64,12 @@ class SwitchTest(CollectingTest):
     """A test on one switch, with the program loaded and routes for the sentinels."""
 
     _client: Client | None = None
+    #: Optional parts of the data plane that the test needs.
+    features: tuple[Feature, ...] = ()
 
     def setUp(self) -> None:
         """Connect, and discard frames that earlier tests left on the links."""
+        needs(*self.features)
         super().setUp()
         self.switch = _connect()
         self.registers = Registers(self.switch)
@@ -141,6 +147,7 @@ class GroupTest(SwitchTest):
         """Write a new group as a controller does, with a new index, and so with registers of its own."""
         if self.min_psn is not MinPsn.TREE or self.icrc_mode is not IcrcMode.NEUTRAL:
             only_v1model(f"{self.min_psn.name}, {self.icrc_mode.name}")
+            needs(Feature.STRATEGIES)
         index = self.index
         if index is None:
             index = GroupTest._next_index
@@ -210,8 +217,8 @@ def _with_each(name: str, values: Sequence[MinPsn | IcrcMode], test: type[_Test]
     once: Callable[[_Test], None] = vars(test)["runTest"]
 
     def run_test(self: _Test) -> None:
-        # Tofino's data plane implements only the first one of each enumeration.
-        for value in values[:1] if TARGET.is_tofino else values:
+        # Tofino's data plane and the core profile implement only the first one of each enumeration.
+        for value in values if HAS_STRATEGIES else values[:1]:
             with self.subTest(f"{name}={value.name}"):
                 setattr(self, name, value)
                 self.start_group()

@@ -563,7 +563,7 @@ class Verdict(IntEnum):
 
 
 class Role(IntEnum):
-    """Purpose of a clone or recirculated packet, chosen by the ingress pipeline."""
+    """Purpose of a packet that searches for the minimum by recirculation, chosen by the ingress pipeline."""
 
     #: neither WALK nor PROBE
     NONE = 0
@@ -581,7 +581,7 @@ class SearchState(IntEnum):
     IDLE = 0
     #: the packet recirculates once more
     ON = 1
-    #: the search is complete: meta.walk_word is the minimum
+    #: the search is complete: meta.optional.walk_word is the minimum
     DONE = 2
     #: the search is abandoned: a newer packet searches instead
     LOST = 3
@@ -600,8 +600,6 @@ class TreeOp(IntEnum):
     FORCE = 3
     #: initialise all paths of the node with the word's PSN
     INIT = 4
-    #: read the oldest word of the node
-    LOOK = 5
 
 
 #: Maximum number of paths of a group on a switch. A path is a port in the group's tree.
@@ -641,6 +639,8 @@ SIZE_RECEIVERS = 0x4000
 #: others and is never
 #: written.
 NO_SLOT = 0x4000
+#: Path index of a packet that concerns no path.
+PATH_NONE = 255
 #: Port between pipeline and controller: BMv2 must be started with --cpu-port 510.
 CPU_PORT = 0x1FE
 #: Value of standard_metadata.instance_type of a clone made in ingress (BMv2's simple_switch
@@ -651,5 +651,3 @@ INSTANCE_INGRESS_CLONE = 1
 INSTANCE_EGRESS_CLONE = 2
 #: instance_type of a recirculated packet
 INSTANCE_RECIRCULATED = 4
-#: Path index of a packet that concerns no path.
-PATH_NONE = 255

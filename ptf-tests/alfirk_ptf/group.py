@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from alfirk_ptf import contract, icrc
 from alfirk_ptf.contract import IcrcMode, MinPsn
 from alfirk_ptf.live import LOCAL_BITS, MAX_PATHS, PATH_BITS
-from alfirk_ptf.target import TARGET
+from alfirk_ptf.target import PROFILE, TARGET, Profile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -121,7 +121,11 @@ class Group:
             "icrc": self.icrc_mode,
         }
         action = "set_group_with_qpn"
-        if self.window != contract.DEFAULT_WINDOW or self.is_selective:
+        if PROFILE is Profile.CORE:
+            action = "set_group_with_window"
+            params = {name: params[name] for name in ("group_index", "paths", "virtual_qpn")}
+            params["window"] = self.window
+        elif self.window != contract.DEFAULT_WINDOW or self.is_selective:
             action = "set_group_with_limits"
             params |= {"window": self.window, "is_selective": int(self.is_selective)}
         entries.append(
@@ -143,11 +147,11 @@ class Group:
         """Build the bridge's entry half for a member: the source address becomes the McstID."""
         ip, mcst_id = int(IPv4Address(member.ip)), int(IPv4Address(self.mcst_id))
         neutral = self._solve({icrc.SOURCE_ADDRESS: ip ^ mcst_id})
-        control = "ingress.group_lookup" if TARGET.is_tofino else "ingress.bridge_entry"
+        action = "enter_receiver" if member.only_receives else "enter"
         return Entry(
-            f"{control}.members",
+            "ingress.bridge_entry.members",
             {**self._name(), "ingress_port": port, "src_ip": ip},
-            f"{control}.enter_receiver" if member.only_receives else f"{control}.enter",
+            f"ingress.bridge_entry.{action}",
             {"id_xor": neutral.id_xor, "sport_xor": neutral.sport_xor},
         )
 

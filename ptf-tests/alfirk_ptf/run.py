@@ -30,7 +30,7 @@ from alfirk_ptf.live import (
     switch_ports,
     veth_pairs,
 )
-from alfirk_ptf.target import TARGET_VARIABLE, Target
+from alfirk_ptf.target import PROFILE_VARIABLE, TARGET_VARIABLE, Profile, Target
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -114,11 +114,22 @@ def main() -> int:
         metavar="{v1model,tna,t2na}",
         help="run cases/ on the data plane for this target (default: v1model)",
     )
+    parser.add_argument(
+        "--profile",
+        type=Profile,
+        choices=list(Profile),
+        default=Profile.FULL,
+        metavar="{full,core}",
+        help="run cases/ on this profile of v1model's data plane; tests of parts that it does not have are "
+        "skipped (default: full)",
+    )
     parser.add_argument("--keep", action="store_true", help="also keep logs and captures if all tests passed")
     parser.add_argument(
         "tests", nargs="*", help="modules or module.Class of cases/ and features/ (default: all)"
     )
     options = parser.parse_args()
+    if options.profile is Profile.CORE and options.target is not Target.V1MODEL:
+        parser.error("--profile core: only v1model has profiles")
     if options.path_bits is None:
         options.path_bits = options.target.path_bits
     # PTF runs in another working directory.
@@ -157,8 +168,9 @@ def run(options: argparse.Namespace, work: Path) -> int:
         tests = suite.chosen(options.tests)
         if options.tests and not tests:
             continue
-        if options.target is not Target.V1MODEL and not suite.has_paths:
-            # Its program is for v1model.
+        is_default = options.target is Target.V1MODEL and options.profile is Profile.FULL
+        if not is_default and not suite.has_paths:
+            # Its program has neither targets nor profiles.
             continue
         folder = work / suite.name
         folder.mkdir()
@@ -168,7 +180,7 @@ def run(options: argparse.Namespace, work: Path) -> int:
             source = suite.program
             if suite.has_paths:
                 source = main_program(options.target)
-                flags += options.target.flags(CPU_PORT)
+                flags += options.target.flags(CPU_PORT) + options.profile.flags()
             program = compile_program(options.alfirk, source, folder, *flags)
         done = run_suite(options, suite, program.absolute(), folder, tests)
         sys.stdout.write(done.stdout)
@@ -211,6 +223,7 @@ def run_suite(
             **os.environ,
             PATH_BITS_VARIABLE: str(options.path_bits),
             TARGET_VARIABLE: options.target.value,
+            PROFILE_VARIABLE: options.profile.value,
         }
         return subprocess.run(
             ptf,

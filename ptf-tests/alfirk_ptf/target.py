@@ -64,8 +64,41 @@ class Target(Enum):
         return ["--arch", self.value, f"-DCPU_PORT={cpu_port}"] if self.is_tofino else []
 
 
-#: The target of this run.
+#: Environment variable for the profile.
+PROFILE_VARIABLE = "ALFIRK_PROFILE"
+
+
+class Profile(Enum):
+    """A profile of v1model's data plane (p4src/v1model/profile.p4)."""
+
+    FULL = "full"
+    CORE = "core"
+
+    def flags(self) -> list[str]:
+        """Return the compiler flags of the profile."""
+        return [f"-DALFIRK_PROFILE=PROFILE_{self.name}"] if self is Profile.CORE else []
+
+
+class Feature(Enum):
+    """An optional part of v1model's data plane (p4src/v1model/features.p4), which the core does not have."""
+
+    STRATEGIES = "other strategies of the minimum and of the ICRC"
+    CONGESTION = "CNPs and ECN marks"
+    SELECTIVE_REPEAT = "selective NAKs"
+    REFUSALS = "NAKs to unsupported requests"
+    TAGS = "VLAN tags, and the DSCP of feedback"
+    MEMORY_REGIONS = "announced memory regions"
+    DATAGRAMS = "datagram multicast"
+    WORK = "counters of the cost of a strategy"
+
+
+#: The target and the profile of this run.
 TARGET = Target(os.environ.get(TARGET_VARIABLE, Target.V1MODEL.value))
+PROFILE = Profile(os.environ.get(PROFILE_VARIABLE, Profile.FULL.value))
+#: Whether groups can have other strategies than a tree and neutral constants.
+HAS_STRATEGIES = PROFILE is Profile.FULL and not TARGET.is_tofino
+#: Whether an ACK that a switch makes of data has the DSCP of the data.
+LOCAL_ACK_HAS_DSCP = PROFILE is Profile.FULL and not TARGET.is_tofino
 
 #: First mirror session of local ACKs on Tofino, and the length to which it truncates: after the BTH.
 FIRST_LOCAL_ACK_SESSION = TARGET.first_local_ack_session
@@ -76,6 +109,13 @@ FEEDBACK_BYTES = 20 + 62 + 8
 REGISTRATION_BYTES = 20 + 14 + 8 + 1500
 #: Number of bytes after an untagged frame for the controller, which the length of two tags leaves.
 UNTAGGED_SURPLUS = 8 if TARGET.is_tofino else 0
+
+
+def needs(*features: Feature) -> None:
+    """Skip a test of features that the profile does not have."""
+    if features and PROFILE is Profile.CORE:
+        msg = f"the core profile does not have: {', '.join(feature.value for feature in features)}"
+        raise SkipTest(msg)
 
 
 def only_v1model(what: str) -> None:

@@ -13,7 +13,7 @@ from alfirk_ptf.contract import Drop, IcrcMode
 from alfirk_ptf.group import Entry
 from alfirk_ptf.icrc import is_icrc_valid
 from alfirk_ptf.packets import Roce, bridge_entry, bridge_exit, feedback, merged_cnp
-from alfirk_ptf.target import only_v1model
+from alfirk_ptf.target import Feature, only_v1model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,6 +28,7 @@ class CnpTest(GroupTest):
     depend on how fast the test sends; tests for which that matters try repeatedly.
     """
 
+    features = (Feature.CONGESTION,)
     ports = (1, 2, 3)
     #: Number of CNPs that saturates a path's count.
     many = 40
@@ -117,6 +118,8 @@ class CnpsOfANewMostCongestedPathAreForwarded(CnpTest):
 
 
 class CnpBeforeAnyDataIsDropped(GroupTest):
+    features = (Feature.CONGESTION,)
+
     def runTest(self) -> None:
         host = HOSTS[2]
         cnp = Roce(eth_src=host.mac, src=host.ip, dst=self.group.mcst_id, opcode=packets.CNP, body=bytes(16))
@@ -126,6 +129,7 @@ class CnpBeforeAnyDataIsDropped(GroupTest):
 class MarkingTest(GroupTest):
     """Ports 2 and 3 mark packets at any queue length; port 4 has no marking profile."""
 
+    features = (Feature.CONGESTION,)
     profile = (0, 0, 0)
 
     def start_group(self) -> None:

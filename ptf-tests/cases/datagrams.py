@@ -10,6 +10,7 @@ from alfirk_ptf.case import HOSTS, SwitchTest
 from alfirk_ptf.contract import Drop
 from alfirk_ptf.group import Entry, MulticastGroup
 from alfirk_ptf.packets import SEND_ONLY, Roce
+from alfirk_ptf.target import Feature
 
 _GROUP = "239.129.2.3"
 #: The lower 23 bits of the group's address.
@@ -24,6 +25,7 @@ def _deth(qkey: int, source: int) -> bytes:
 class DatagramTest(SwitchTest):
     """Ports 1 to 3 belong to a multicast group."""
 
+    features = (Feature.DATAGRAMS,)
     ports = (1, 2, 3)
 
     def setUp(self) -> None:

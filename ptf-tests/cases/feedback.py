@@ -10,7 +10,7 @@ from alfirk_ptf.case import HOSTS, GroupTest, with_each_min_psn
 from alfirk_ptf.contract import PacketInReason
 from alfirk_ptf.feedback import FeedbackTest, ToSource
 from alfirk_ptf.packets import Roce, bridge_entry, bridge_exit, decrement_ttl, feedback, merged_ack
-from alfirk_ptf.target import only_v1model
+from alfirk_ptf.target import Feature, only_v1model
 
 
 @with_each_min_psn
@@ -331,6 +331,7 @@ class FatalNakAcknowledgesNothingNew(FeedbackTest):
 
 @with_each_min_psn
 class CnpIsForwardedToTheSource(FeedbackTest):
+    features = (Feature.CONGESTION,)
     ports = (1, 2, 3)
 
     def runTest(self) -> None:

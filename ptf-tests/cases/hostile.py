@@ -29,7 +29,7 @@ from alfirk_ptf.packets import (
     reth,
     with_changed_bytes,
 )
-from alfirk_ptf.target import TARGET, UNTAGGED_SURPLUS, only_v1model
+from alfirk_ptf.target import TARGET, UNTAGGED_SURPLUS, Feature, only_v1model
 from ptf import testutils
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
@@ -199,6 +199,8 @@ class HeaderFieldsOfAMembersAckAreNotForwarded(HostileTest):
 
 @with_each_min_psn
 class VlanTagsAndTrailersAreNotForwarded(HostileTest):
+    features = (Feature.TAGS,)
+
     def runTest(self) -> None:
         for psn, tags, trailer in (
             (0, ((0x8100, 0x0005),), b""),
@@ -305,6 +307,8 @@ class AcksBeyondSentPacketsAreRecorded(HostileTest):
 class UnsupportedRequestsGetAFatalNak(HostileTest):
     """READ, ATOMIC, SEND with Invalidate, FLUSH and ATOMIC WRITE get a NAK that acknowledges no data."""
 
+    features = (Feature.REFUSALS,)
+
     def runTest(self) -> None:
         for opcode in (0x0C, 0x13, 0x14, 0x16, 0x17, 0x1C, 0x1D):
             with self.subTest(opcode=hex(opcode)):
@@ -325,6 +329,8 @@ class AllOtherOpcodesAreDropped(HostileTest):
 
 
 class CnpTest(HostileTest):
+    features = (Feature.CONGESTION,)
+
     def cnp(self, port: int) -> Roce:
         return replace(self.report(port, 7), opcode=packets.CNP, becn=1, body=bytes(16))
 
@@ -388,7 +394,7 @@ class FloodTest(HostileTest):
         self.limited_since = time.monotonic()
         for port in self.ports:
             cell = self.reason * _METERED_PORTS + port
-            self.switch.set_rate(f"{TARGET.punt_gress}.punt_limit.rates", cell, self.rate, self.burst)
+            self.switch.set_rate("punt_limit.rates", cell, self.rate, self.burst)
 
     def send_flood(self, port: int, frame: bytes) -> list[PacketIn]:
         """Send a frame `flood` times; return the packets that reached the controller."""

@@ -21,6 +21,7 @@ from alfirk_ptf.packets import (
     merged_feedback,
     reth,
 )
+from alfirk_ptf.target import Feature
 
 #: Lengths of payloads, which are padded to a multiple of four bytes.
 _LENGTHS = (0, 1, 2, 3, 4, 63, 1023, 1024, 4095, 4096)
@@ -150,6 +151,7 @@ class FeedbackHasAValidIcrc(IcrcTest):
 
 @with_each_icrc
 class CnpHasAValidIcrc(IcrcTest):
+    features = (Feature.CONGESTION,)
     ports = (1, 2)
 
     def runTest(self) -> None:

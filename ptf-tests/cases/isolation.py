@@ -20,6 +20,7 @@ from alfirk_ptf.packets import (
     merged_ack,
     reth,
 )
+from alfirk_ptf.target import Feature, needs
 from scapy.layers.inet import ICMP, IP, TCP, UDP, IPOption
 from scapy.layers.l2 import ARP, Ether
 from scapy.packet import Raw
@@ -140,6 +141,8 @@ class PacketsForAnEarlierGroupAreDropped(NonMemberTest):
             ("CNP", 2, cnp),
         ):
             with self.subTest(what):
+                if packet is cnp:
+                    needs(Feature.CONGESTION)
                 self.expect_drop(Drop.WRONG_QPN, port, packet.frame())
         self.assertEqual({2, 3}, set(self.exchange(1, self.sent(dqpn=self.group.virtual_qpn).frame())))
         own = self.group.virtual_qpn
@@ -151,6 +154,8 @@ class PacketsForAnEarlierGroupAreDropped(NonMemberTest):
 
 
 class CnpsOfNonMembersAreDropped(NonMemberTest):
+    features = (Feature.CONGESTION,)
+
     def runTest(self) -> None:
         cnp = self.report(opcode=packets.CNP, becn=1, body=bytes(16))
         self.expect_drop(Drop.NOT_A_MEMBER, 3, cnp.frame())
@@ -201,6 +206,8 @@ class FragmentsAndIpOptionsAreDropped(NonMemberTest):
 @with_each_min_psn
 class UnsupportedRequestGetsAFatalNak(NonMemberTest):
     """The first switch rejects READ and ATOMIC with a fatal NAK, which acknowledges no new packet."""
+
+    features = (Feature.REFUSALS,)
 
     def runTest(self) -> None:
         for opcode, body in ((packets.READ_REQUEST, reth(0, 0, 8)), (packets.FETCH_ADD, bytes(28))):
@@ -259,6 +266,8 @@ class NewSourceMustContinueItsPathAndTheGroup(NonMemberTest):
 
 class VlanTaggedPacketsAreForwarded(NonMemberTest):
     """Copies and ACKs for the source have the tags of the data: priority tags, VLANs, stacked tags."""
+
+    features = (Feature.TAGS,)
 
     def runTest(self) -> None:
         for psn, tags in enumerate(

@@ -13,7 +13,7 @@ from alfirk_ptf.contract import MR_INFO_RKEY, Drop, RegisterControl
 from alfirk_ptf.group import RECEIVERS, Member
 from alfirk_ptf.icrc import is_icrc_valid
 from alfirk_ptf.packets import Roce, bridge_entry, bridge_exit, mr_info, reth
-from alfirk_ptf.target import only_v1model
+from alfirk_ptf.target import Feature, only_v1model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,6 +33,7 @@ class RegionTest(GroupTest):
     The registered regions of all members equal those that the sender uses.
     """
 
+    features = (Feature.MEMORY_REGIONS,)
     va, r_key = _SENT
 
     def start_group(self) -> None:
@@ -301,6 +302,8 @@ class RewrittenGroupKeepsAnnouncedRegions(RegionTest):
 
 
 class RegistersOfReceiversAreAccessedByNumber(SwitchTest):
+    features = (Feature.MEMORY_REGIONS,)
+
     def runTest(self) -> None:
         access = self.registers
         cells = (registers.REGION_VA, registers.REGION_KEYS, registers.REGION_ANNOUNCED_AT)

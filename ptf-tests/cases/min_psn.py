@@ -11,7 +11,7 @@ from alfirk_ptf.contract import MinPsn, Work
 from alfirk_ptf.controller import Aggregate
 from alfirk_ptf.feedback import FeedbackTest, ToSource
 from alfirk_ptf.live import MAX_PATHS, SWITCH_PORTS
-from alfirk_ptf.target import only_v1model
+from alfirk_ptf.target import Feature, only_v1model
 
 #: Numbers of paths around the sizes of the levels of the tournament tree.
 _COUNTS = tuple(sorted({n for n in (2, 3, 4, 5, 16, 17, 64, 65) if n < MAX_PATHS} | {MAX_PATHS}))
@@ -142,6 +142,7 @@ class RandomFeedbackEqualsTheModel(LargeGroupTest):
 
 
 class TreeNeitherRecirculatesNorPunts(LargeGroupTest):
+    features = (Feature.WORK,)
     paths = MAX_PATHS
 
     def runTest(self) -> None:

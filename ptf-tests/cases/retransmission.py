@@ -10,7 +10,7 @@ from alfirk_ptf.collect import Frames
 from alfirk_ptf.contract import Feedback, MinPsn, PacketInReason
 from alfirk_ptf.live import MAX_PATHS, SWITCH_PORTS
 from alfirk_ptf.packets import ACK, Roce, bridge_entry, bridge_exit, feedback, local_ack, reth
-from alfirk_ptf.target import TARGET
+from alfirk_ptf.target import LOCAL_ACK_HAS_DSCP
 
 
 class RetransmissionTest(GroupTest):
@@ -46,7 +46,7 @@ class RetransmissionTest(GroupTest):
         at = (self.first_psn + psn) % packets.PSN_LIMIT
         # An ACK of a WRITE has no RETH, so it gets the constants of packets without RETH.
         # The DSCP is that of the source's data; on Tofino it is always 0.
-        ack = replace(local_ack(inside, at, msn=msn), tos=0 if TARGET.is_tofino else sent.tos & 0xFC)
+        ack = replace(local_ack(inside, at, msn=msn), tos=sent.tos & 0xFC if LOCAL_ACK_HAS_DSCP else 0)
         return bridge_exit(ack, self.group, 1, HOSTS[1]).frame()
 
 
@@ -195,7 +195,7 @@ class ProbeTest(RetransmissionTest):
         """Return the ACK for a packet that caused a probe: the probe is a clone from before the bridge."""
         inside = replace(sent, src=self.group.mcst_id)
         at = (self.first_psn + psn) % packets.PSN_LIMIT
-        ack = replace(local_ack(inside, at, msn=msn), tos=0 if TARGET.is_tofino else sent.tos & 0xFC)
+        ack = replace(local_ack(inside, at, msn=msn), tos=sent.tos & 0xFC if LOCAL_ACK_HAS_DSCP else 0)
         return bridge_exit(ack, self.group, 1, HOSTS[1]).frame()
 
 

@@ -9,12 +9,13 @@ from alfirk_ptf.case import HOSTS
 from alfirk_ptf.contract import AETH_NAK, NAK_SELECTIVE, Drop
 from alfirk_ptf.feedback import FeedbackTest, ToSource
 from alfirk_ptf.packets import Roce, bridge_entry, merged_ack
-from alfirk_ptf.target import only_v1model
+from alfirk_ptf.target import Feature, only_v1model
 
 SYNDROME = AETH_NAK << 5 | NAK_SELECTIVE
 
 
 class SelectiveTest(FeedbackTest):
+    features = (Feature.SELECTIVE_REPEAT,)
     is_selective = True
 
     def start_group(self) -> None:

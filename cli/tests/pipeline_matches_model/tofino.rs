@@ -316,7 +316,7 @@ fn switch(scene: &Scene) -> Switch {
         if is_host {
             bench::add(
                 &mut switch,
-                ["group_lookup.members", "group_lookup.enter"],
+                ["bridge_entry.members", "bridge_entry.enter"],
                 &[key[0].clone(), key[1].clone(), mcst_id.clone()],
                 &[vec![0], vec![0]],
             );

@@ -387,6 +387,8 @@ fn status(error: &GroupError) -> Status {
         | GroupError::EmptyRegion(_)
         | GroupError::OutsideRange { .. }
         | GroupError::NotRecomputed { .. }
+        | GroupError::NoDatagrams
+        | GroupError::Strategy(_)
         | GroupError::VirtualQpn(VirtualQpnError::Special(_)) => Code::InvalidArgument,
         GroupError::Taken(_) | GroupError::VirtualQpn(VirtualQpnError::Stale { .. }) => {
             Code::AlreadyExists

@@ -2,7 +2,7 @@
 //!
 //! A group's part on a switch needs a group index, a number of entries in each table, and a slot for each member host at
 //! the switch. The slot is the host's number among all receivers there, and indexes the registers of announced memory
-//! regions (`p4src/v1model/memory_regions.p4`). Either all of it is allocated before the first write, or nothing.
+//! regions (`p4src/v1model/optional/memory_regions.p4`). Either all of it is allocated before the first write, or nothing.
 //!
 //! A part that replaces an old part of the same group keeps the slots of the hosts that stay, and so the content of their
 //! registers. A slot is free when no part uses it.

@@ -8,7 +8,7 @@ use alfirk_p4runtime::Bytes;
 use crate::ecn::EcnProfile;
 use crate::punt_limits::PuntLimits;
 use crate::strategy::Strategies;
-use crate::tables::ProgramError;
+use crate::tables::{ProgramError, UnsupportedStrategy};
 use crate::topology::Topology;
 use crate::tree::{Policy, UnfitPolicy};
 
@@ -233,6 +233,12 @@ pub enum ConfigError {
     /// The pipeline is not supported.
     #[error(transparent)]
     Program(#[from] ProgramError),
+    /// The pipeline does not support the strategies of groups.
+    #[error(transparent)]
+    Strategy(#[from] UnsupportedStrategy),
+    /// The pipeline does not set ECN marks.
+    #[error("the P4 program of the switches sets no ECN marks; compile p4src/v1model without ALFIRK_PROFILE=PROFILE_CORE, or leave out ECN")]
+    NoEcnMarks,
     /// The tree policy does not fit the topology.
     #[error(transparent)]
     Policy(#[from] UnfitPolicy),

@@ -97,6 +97,9 @@ impl DatagramGroup {
             return Vec::new();
         }
         // Numbers of these PRE groups follow those of reliable groups.
+        let Some(table) = &program.datagram_groups else {
+            return Vec::new();
+        };
         let behind = u16::try_from(program.sizes.groups).expect("checked when it was resolved");
         let copies = MulticastGroup {
             group_index: behind + self.index,
@@ -109,10 +112,7 @@ impl DatagramGroup {
                 .collect(),
         };
         let key = DatagramGroupKey { group_ip };
-        vec![
-            copies.insert(),
-            program.datagram_groups.insert(&key, &self.index),
-        ]
+        vec![copies.insert(), table.insert(&key, &self.index)]
     }
 }
 
@@ -151,6 +151,9 @@ impl Datagrams {
     ) -> Result<Option<DatagramGroup>, GroupError> {
         if !group.is_multicast() {
             return Err(GroupError::NotMulticast(group));
+        }
+        if network.program.datagram_groups.is_none() {
+            return Err(GroupError::NoDatagrams);
         }
         let index = network.topology.host_with_ip(host);
         let index = index.ok_or(GroupError::UnknownHost(host))?;
@@ -205,8 +208,11 @@ impl Datagrams {
             };
             let (before, after) = (entries(&old), entries(&next));
             let held = Snapshot::of_updates(&before);
-            let table = network.program.datagram_groups.id();
-            let surplus = held.surplus_deletions(&Snapshot::of_updates(&after), table, |_| false);
+            let Some(table) = &network.program.datagram_groups else {
+                continue;
+            };
+            let surplus =
+                held.surplus_deletions(&Snapshot::of_updates(&after), table.id(), |_| false);
             let mut updates = held.missing(after);
             updates.extend(surplus);
             if !updates.is_empty() {

@@ -9,7 +9,7 @@ use alfirk_roce::icrc::neutral::Unsolvable;
 
 use super::virtual_qpns::VirtualQpnError;
 use crate::constants::RECOMPUTE_NETWORK;
-use crate::tables::ConstraintError;
+use crate::tables::{ConstraintError, UnsupportedStrategy};
 
 /// Kind of a request to a switch, which a reply must follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -190,6 +190,12 @@ pub enum GroupError {
     /// The maximum number of datagram groups is reached; the value is this maximum.
     #[error("all {0} datagram groups of the switches are in use; leave one, or compile p4src/ with a larger MAX_DATAGRAM_GROUPS")]
     DatagramGroupsFull(u32),
+    /// The P4 program has no datagram groups.
+    #[error("the P4 program of the switches has no datagram groups; compile p4src/v1model without ALFIRK_PROFILE=PROFILE_CORE")]
+    NoDatagrams,
+    /// The P4 program does not support the group's strategies.
+    #[error(transparent)]
+    Strategy(#[from] UnsupportedStrategy),
     /// A host is listed more than once.
     #[error("host {host} ({ip}) is listed twice as a member; list each host once")]
     MemberTwice {

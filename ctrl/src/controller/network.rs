@@ -31,6 +31,10 @@ impl Network {
         config: ControllerConfig,
     ) -> Result<Network, ConfigError> {
         let program = Program::resolve(&config.p4info)?;
+        program.check_strategies(&config.strategies)?;
+        if config.ecn.is_some() && program.ecn_marking.is_none() {
+            return Err(ConfigError::NoEcnMarks);
+        }
         config.check(&topology)?;
         let planner = Planner::new(config.policy, &topology)?;
         let underlay = Underlay::new(&topology, Paths::new(&topology), config.group_range);

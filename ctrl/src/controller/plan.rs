@@ -132,6 +132,7 @@ impl Groups {
         wanted: Option<Ipv4Addr>,
         strategies: Strategies,
     ) -> Result<Ipv4Addr, GroupError> {
+        network.program.check_strategies(&strategies)?;
         let range = network.config.group_range;
         let recomputes = strategies.icrc == IcrcMode::Recompute;
         match wanted {

@@ -57,11 +57,11 @@ impl Underlay {
             if let Some(mirrors) = &program.mirrors {
                 first.extend(mirrors.insert(neighbour.port));
             }
-            if let Some(profile) = &config.ecn {
+            if let (Some(profile), Some(marking)) = (&config.ecn, &program.ecn_marking) {
                 let key = MarkingPort {
                     port: neighbour.port,
                 };
-                first.push(program.ecn_marking.set(&key, &profile.marking()));
+                first.push(marking.set(&key, &profile.marking()));
             }
             let hosts = match neighbour.peer.node {
                 Node::Host(_) => 1,

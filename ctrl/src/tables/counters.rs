@@ -4,8 +4,7 @@ use std::ops::{Add, AddAssign, Sub};
 
 use alfirk_p4runtime::p4::v1::{entity, CounterEntry, Entity};
 
-use super::schema::{ProgramError, Schema};
-use super::target::Target;
+use super::schema::{optional, ProgramError, Schema};
 use crate::strategy::MinPsn;
 
 /// Cells of `ingress.ack_aggregate.work` per strategy.
@@ -18,7 +17,7 @@ const ALREADY_ACKED: u64 = alfirk_contract::Drop::AlreadyAcked as u64;
 /// P4Info ids of the pipeline's counter arrays.
 #[derive(Clone, Copy, Debug)]
 pub struct Counters {
-    /// Array with the cost of each strategy; `None` on Tofino, whose stages have no space for it.
+    /// Array with the cost of each strategy; `None` if the program does not count it.
     work: Option<u32>,
     ingress_drops: u32,
     egress_drops: u32,
@@ -94,16 +93,12 @@ impl Sub for Counts {
 }
 
 impl Counters {
-    pub(super) fn resolve(schema: &Schema, target: Target) -> Result<Counters, ProgramError> {
-        let of_v1model = |name| match target {
-            Target::V1model => schema.counter(name).map(Some),
-            Target::Tofino => Ok(None),
-        };
+    pub(super) fn resolve(schema: &Schema) -> Result<Counters, ProgramError> {
         Ok(Counters {
-            work: of_v1model("ingress.ack_aggregate.work")?,
+            work: optional(schema.counter("ingress.ack_aggregate.work"))?,
             ingress_drops: schema.counter("ingress.drops")?,
             egress_drops: schema.counter("egress.drops")?,
-            punts_limited: of_v1model("ingress.punt_limit.limited")?,
+            punts_limited: optional(schema.counter("punt_limit.limited"))?,
         })
     }
 

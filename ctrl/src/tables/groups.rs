@@ -45,8 +45,9 @@ pub struct Groups {
 enum SetGroup {
     /// Action with parameters for the window of the source and for selective NAKs (v1model).
     WithLimits(ActionIds<7>),
-    /// Action of pipelines with the same window for all groups and without selective NAKs (Tofino).
-    WithQpn(ActionIds<5>),
+    /// Action of the core profile, without strategies: the minimum is found by the tree, the ICRC kept by constants, and selective
+    /// NAKs are not supported.
+    WithWindow(ActionIds<4>),
 }
 
 impl Groups {
@@ -59,6 +60,11 @@ impl Groups {
                 .key([("mcst_id", MatchType::Exact, 32)])?,
             set_group: Self::resolve_action(schema)?,
         })
+    }
+
+    /// Whether entries of the table have a parameter for each strategy.
+    pub(super) fn has_strategies(&self) -> bool {
+        matches!(self.set_group, SetGroup::WithLimits(_))
     }
 
     fn resolve_action(schema: &Schema) -> Result<SetGroup, ProgramError> {
@@ -76,9 +82,9 @@ impl Groups {
         );
         match with_limits {
             Err(ProgramError::Missing { .. }) => {
-                let name = "ingress.group_lookup.set_group_with_qpn";
-                let with_qpn = schema.action(name, [index, paths, min_psn, icrc, qpn])?;
-                Ok(SetGroup::WithQpn(with_qpn))
+                let name = "ingress.group_lookup.set_group_with_window";
+                let with_window = schema.action(name, [index, paths, qpn, limits[0]])?;
+                Ok(SetGroup::WithWindow(with_window))
             }
             with_limits => with_limits.map(SetGroup::WithLimits),
         }
@@ -98,13 +104,13 @@ impl Table for Groups {
             u64::from(strategies.icrc.number()),
             u64::from(group.virtual_qpn.get()),
         ];
+        let window = u64::from(strategies.window.get());
         let action = match &self.set_group {
             SetGroup::WithLimits(action) => {
-                let window = u64::from(strategies.window.get());
                 let is_selective = u64::from(strategies.recovery == Recovery::SelectiveRepeat);
                 action.call([index, paths, min_psn, icrc, qpn, window, is_selective])
             }
-            SetGroup::WithQpn(action) => action.call([index, paths, min_psn, icrc, qpn]),
+            SetGroup::WithWindow(action) => action.call([index, paths, qpn, window]),
         };
         TableEntry {
             action: Some(action),
@@ -122,16 +128,14 @@ impl Table for Groups {
 
     fn parse(&self, entry: &TableEntry) -> Option<(GroupKey, GroupEntry)> {
         let [mcst_id] = self.key.values(entry)?;
-        let ([index, paths, min_psn, icrc, virtual_qpn], window, is_selective) =
-            match &self.set_group {
-                SetGroup::WithLimits(action) => {
-                    let [index, paths, min_psn, icrc, qpn, window, is_selective] =
-                        action.arguments(entry)?;
-                    let window = Window::new(u32::try_from(window).ok()?)?;
-                    ([index, paths, min_psn, icrc, qpn], window, is_selective)
-                }
-                SetGroup::WithQpn(action) => (action.arguments(entry)?, Window::default(), 0),
-            };
+        let [index, paths, min_psn, icrc, virtual_qpn, window, is_selective] = match &self.set_group
+        {
+            SetGroup::WithLimits(action) => action.arguments(entry)?,
+            SetGroup::WithWindow(action) => {
+                let [index, paths, qpn, window] = action.arguments(entry)?;
+                [index, paths, 0, 0, qpn, window, 0]
+            }
+        };
         let mcst_id = Ipv4Addr::from(u32::try_from(mcst_id).ok()?);
         let group = GroupEntry {
             group_index: u16::try_from(index).ok()?,
@@ -144,7 +148,7 @@ impl Table for Groups {
                     0 => Recovery::GoBackN,
                     _ => Recovery::SelectiveRepeat,
                 },
-                window,
+                window: Window::new(u32::try_from(window).ok()?)?,
             },
         };
         Some((GroupKey { mcst_id }, group))

@@ -45,33 +45,18 @@ pub struct Members {
 }
 
 impl Members {
-    /// Name of the P4 control that contains the table and its actions.
-    fn control(target: Target) -> &'static str {
-        match target {
-            Target::V1model => "ingress.bridge_entry",
-            Target::Tofino => "ingress.group_lookup",
-        }
-    }
-
-    /// Full name of the table.
-    pub(super) fn name(target: Target) -> String {
-        format!("{}.members", Members::control(target))
-    }
+    pub(super) const NAME: &'static str = "ingress.bridge_entry.members";
 
     pub(super) fn resolve(schema: &Schema, target: Target) -> Result<Members, ProgramError> {
         let (group, bits) = target.group_field();
-        let action = |name: &str| {
-            let name = format!("{}.{name}", Members::control(target));
-            schema.action(&name, NEUTRAL_PARAMS)
-        };
         Ok(Members {
-            key: schema.table(&Members::name(target))?.key([
+            key: schema.table(Self::NAME)?.key([
                 (group, MatchType::Exact, bits),
                 ("ingress_port", MatchType::Exact, 9),
                 ("src_ip", MatchType::Exact, 32),
             ])?,
-            enter: action("enter")?,
-            enter_receiver: action("enter_receiver")?,
+            enter: schema.action("ingress.bridge_entry.enter", NEUTRAL_PARAMS)?,
+            enter_receiver: schema.action("ingress.bridge_entry.enter_receiver", NEUTRAL_PARAMS)?,
             target,
         })
     }

@@ -29,6 +29,8 @@ use alfirk_p4runtime::p4::config::v1::P4Info;
 use alfirk_p4runtime::p4::v1::{entity, update, Entity, TableEntry, Update};
 use alfirk_roce::wire::MacAddr;
 
+use crate::strategy::Strategies;
+
 pub use arp_targets::{ArpTarget, ArpTargets};
 pub use clone_sessions::CloneSession;
 pub use constraints::{AnnotationError, ConstraintError, Constraints};
@@ -46,6 +48,7 @@ pub use packet_io::{PacketInHeader, PacketIo, PacketOutHeader};
 pub use punt_rates::{PuntKey, PuntRate, PuntRates};
 pub use receivers::{ReceiverKey, ReceiverRewrite, Receivers};
 pub use routes::{Route, RouteKey, Routes};
+use schema::optional;
 pub use schema::ProgramError;
 pub use snapshot::Snapshot;
 pub use source_guard::{HostPort, SourceGuard};
@@ -131,23 +134,23 @@ pub struct Program {
     pub routes: Routes,
     /// Table `ingress.ipv4_routing.next_hops`: ports of equal-cost groups.
     pub next_hops: NextHops,
-    /// Table `ingress.datagram_multicast.groups`: multicast groups of unreliable datagrams.
-    pub datagram_groups: DatagramGroups,
+    /// Table `ingress.datagram_multicast.groups`: multicast groups of unreliable datagrams; `None` in the core profile.
+    pub datagram_groups: Option<DatagramGroups>,
     /// Table `ingress.group_lookup.groups`: group addresses, with the groups' parameters.
     pub groups: Groups,
     /// Table `ingress.group_lookup.mft`: index of the path of a group that leads through a port, by group and port.
     pub mft: Mft,
-    /// Table `ingress.bridge_entry.members`, on Tofino `ingress.group_lookup.members`: rewrites of packets from members.
+    /// Table `ingress.bridge_entry.members`: rewrites of packets from members.
     pub members: Members,
     /// Table `egress.bridge_exit.receivers`: rewrites of packets to members.
     pub receivers: Receivers,
     /// Table `ingress.source_guard.hosts`: the address that each host port may send from.
     pub source_guard: SourceGuard,
-    /// Table `egress.ecn_marking.profiles`: ECN thresholds of ports.
-    pub ecn_marking: EcnMarking,
+    /// Table `egress.ecn_marking.profiles`: ECN thresholds of ports; `None` in the core profile.
+    pub ecn_marking: Option<EcnMarking>,
     /// Table `ingress.mirrors`: mirror sessions of ports; `None` on v1model, which does not have it.
     pub mirrors: Option<Mirrors>,
-    /// Meters `ingress.punt_limit.rates`, on Tofino `egress.punt_limit.rates`: rate limits of packets to the controller.
+    /// Meters `punt_limit.rates`: rate limits of packets to the controller.
     pub punt_rates: PuntRates,
     /// Counter arrays of the pipeline.
     pub counters: Counters,
@@ -185,7 +188,63 @@ pub struct Sizes {
     pub next_hops: u32,
 }
 
+/// Error: the P4 program of the switches does not support an option of a group.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the P4 program of the switches supports {option} `{only}` only, not `{wanted}`; {remedy}")]
+pub struct UnsupportedStrategy {
+    /// Name of the option, as the flag of `alfirk run` without its dashes.
+    pub option: &'static str,
+    /// The requested value.
+    pub wanted: String,
+    /// The supported value.
+    pub only: String,
+    /// What provides the requested value.
+    pub remedy: &'static str,
+}
+
 impl Program {
+    /// Whether the program has the optional parts of v1model's data plane (`p4src/v1model/features.p4`).
+    pub fn has_optional_parts(&self) -> bool {
+        self.groups.has_strategies()
+    }
+
+    /// Checks that the program supports the strategies of a group.
+    ///
+    /// # Errors
+    ///
+    /// The program is for Tofino, or is the core profile of v1model, which have one strategy each for the minimum and for ICRCs, and
+    /// no selective NAKs.
+    pub fn check_strategies(&self, wanted: &Strategies) -> Result<(), UnsupportedStrategy> {
+        let remedy = match self.target {
+            Target::Tofino => "the data plane for v1model has all (`--target v1model`)",
+            Target::V1model if self.groups.has_strategies() => return Ok(()),
+            Target::V1model => "compile p4src/v1model without ALFIRK_PROFILE=PROFILE_CORE",
+        };
+        let only = Strategies::default();
+        let options = [
+            (
+                "min-psn",
+                wanted.min_psn.to_string(),
+                only.min_psn.to_string(),
+            ),
+            ("icrc", wanted.icrc.to_string(), only.icrc.to_string()),
+            (
+                "recovery",
+                wanted.recovery.to_string(),
+                only.recovery.to_string(),
+            ),
+        ];
+        match options.into_iter().find(|(_, wanted, only)| wanted != only) {
+            None => Ok(()),
+            Some((option, wanted, only)) => Err(UnsupportedStrategy {
+                option,
+                wanted,
+                only,
+                remedy,
+            }),
+        }
+    }
+
     /// Constraints of the program on its table entries.
     pub fn constraints(&self) -> &Constraints {
         &self.constraints
@@ -203,20 +262,21 @@ impl Program {
         let routes = Routes::resolve(&schema, target)?;
         let next_hops = NextHops::resolve(&schema)?;
         let group_count = schema.table(Groups::NAME)?.size()?;
-        let (acked, regions) = match target {
-            Target::V1model => ("ack_aggregate.sender.acked", "va"),
-            Target::Tofino => ("admission.path_acknowledged.acked", "va_high"),
-        };
-        let path_cells = schema.register_size(&format!("ingress.{acked}"))?;
-        let region_cells = schema.register_size(&format!("egress.memory_regions.{regions}"))?;
-        let region_cells = region_cells.max(1);
+        let datagram_groups = optional(DatagramGroups::resolve(&schema))?;
+        let path_cells = schema.register_size("egress.retransmission_filter.acked")?;
+        // The core profile has no memory regions.
+        let region_cells = optional(schema.register_size("egress.memory_regions.rkey"))?;
+        let receivers = schema.table(Receivers::NAME)?.size()?;
         let sizes = Sizes {
             groups: group_count,
             paths: path_cells / group_count,
-            datagram_groups: schema.table(DatagramGroups::NAME)?.size()?,
+            datagram_groups: match datagram_groups {
+                Some(_) => schema.table(DatagramGroups::NAME)?.size()?,
+                None => 0,
+            },
             mft: schema.table(Mft::NAME)?.size()?,
-            members: schema.table(&Members::name(target))?.size()?,
-            receivers: schema.table(Receivers::NAME)?.size()?.min(region_cells),
+            members: schema.table(Members::NAME)?.size()?,
+            receivers: receivers.min(region_cells.map_or(receivers, |cells| cells.max(1))),
             routes: schema.table(Routes::NAME)?.size()?,
             next_hops: schema.table(NextHops::NAME)?.size()?,
         };
@@ -230,19 +290,19 @@ impl Program {
             arp_targets: ArpTargets::resolve(&schema)?,
             routes,
             next_hops,
-            datagram_groups: DatagramGroups::resolve(&schema)?,
+            datagram_groups,
             groups,
             mft: Mft::resolve(&schema, target, sizes.paths)?,
             members: Members::resolve(&schema, target)?,
             receivers: Receivers::resolve(&schema)?,
             source_guard: SourceGuard::resolve(&schema)?,
-            ecn_marking: EcnMarking::resolve(&schema, target)?,
+            ecn_marking: optional(EcnMarking::resolve(&schema, target))?,
             mirrors: match target {
                 Target::V1model => None,
                 Target::Tofino => Some(Mirrors::resolve(&schema)?),
             },
-            punt_rates: PuntRates::resolve(&schema, target)?,
-            counters: Counters::resolve(&schema, target)?,
+            punt_rates: PuntRates::resolve(&schema)?,
+            counters: Counters::resolve(&schema)?,
             group_registers: match target {
                 Target::V1model => None,
                 Target::Tofino => Some(GroupRegisters::resolve(&schema, sizes.paths)?),
@@ -261,7 +321,6 @@ impl Program {
             self.arp_targets.id(),
             self.routes.id(),
             self.next_hops.id(),
-            self.datagram_groups.id(),
             self.groups.id(),
             self.mft.id(),
             self.members.id(),
@@ -269,7 +328,8 @@ impl Program {
             self.source_guard.id(),
         ];
         let others = [
-            self.ecn_marking.id(),
+            self.datagram_groups.as_ref().map(Table::id),
+            self.ecn_marking.as_ref().and_then(EcnMarking::id),
             self.mirrors.as_ref().map(Mirrors::id),
         ];
         tables

@@ -1,11 +1,9 @@
-//! `ingress.punt_limit.rates`, on Tofino `egress.punt_limit.rates`: rate limits of packets to the
-//! controller, by port and kind.
+//! `punt_limit.rates`: rate limits of packets to the controller, by port and kind.
 
 use alfirk_p4runtime::p4::v1::{entity, update, Index, MeterConfig, MeterEntry, Update};
 
 use super::entity_update;
 use super::schema::{ProgramError, Schema};
-use super::target::Target;
 
 /// Number of meter cells per kind of packet: one for each possible port.
 const PORTS: u32 = 512;
@@ -35,13 +33,9 @@ pub struct PuntRates {
 }
 
 impl PuntRates {
-    pub(super) fn resolve(schema: &Schema, target: Target) -> Result<PuntRates, ProgramError> {
-        let name = match target {
-            Target::V1model => "ingress.punt_limit.rates",
-            Target::Tofino => "egress.punt_limit.rates",
-        };
+    pub(super) fn resolve(schema: &Schema) -> Result<PuntRates, ProgramError> {
         Ok(PuntRates {
-            meter: schema.meter(name, 8 * PORTS)?,
+            meter: schema.meter("punt_limit.rates", 8 * PORTS)?,
         })
     }
 

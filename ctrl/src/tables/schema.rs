@@ -230,6 +230,14 @@ impl<'a> Schema<'a> {
     }
 }
 
+/// Result of a lookup of an object that a program may lack: `None` if it is missing.
+pub(super) fn optional<T>(found: Result<T, ProgramError>) -> Result<Option<T>, ProgramError> {
+    match found {
+        Err(ProgramError::Missing { .. }) => Ok(None),
+        found => found.map(Some),
+    }
+}
+
 fn missing(kind: &'static str, name: &str) -> ProgramError {
     ProgramError::Missing {
         kind,

@@ -1,5 +1,6 @@
 //! Settings of a queue pair.
 
+use std::fmt;
 use std::num::NonZeroU64;
 
 use serde::{Deserialize, Serialize};
@@ -168,6 +169,13 @@ pub enum Recovery {
     /// ([`crate::wire::aeth::Repr::selective_nak`]). The requester resends those and continues. After IRN: Mittal et al., "Revisiting
     /// Network Support for RDMA", SIGCOMM 2018.
     SelectiveRepeat,
+}
+
+/// Writes the name of the loss recovery in command-line options and files.
+impl fmt::Display for Recovery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
 }
 
 /// Format in which selective NAKs reach the requester: from a responder or from a switch.

@@ -598,7 +598,7 @@ impl Requester {
     ///
     /// An MSN beyond the messages sent is implausible. So is one below that of an earlier acknowledgement, if it acknowledges new
     /// packets. A former source gets its acknowledgements from switches, which may hold an older MSN of its port
-    /// (`p4src/shared/decide.p4`).
+    /// (`p4src/v1model/decide.p4`).
     fn check_msn(
         &mut self,
         msn: u32,

@@ -351,7 +351,7 @@ impl SwitchNode {
                 self.past_flows = self.flows();
                 let flows = self.past_flows;
                 self.plane = program
-                    .filter(|_| is_used && set.is_ok())
+                    .filter(|program| is_used && set.is_ok() && FastPlane::supports(program))
                     .map(|program| FastPlane::new(program, flows));
                 set.map(|_| Response::SetPipeline)
             }

@@ -246,3 +246,27 @@ fn a_topology_too_large_for_the_tables_is_rejected() {
         "switch s5: table routes needs 514 entries, but its size is 512; compile p4src/ with larger sizes"
     );
 }
+
+/// Ports have a translated type wherever the controller uses them (P4Runtime, "PSA Metadata Translation").
+#[test]
+fn ports_in_p4info_have_a_translated_type() {
+    let p4info = p4info::p4info();
+    let keys = p4info.tables.iter().flat_map(|table| &table.match_fields);
+    let keys = keys.map(|field| (&field.name, &field.type_name));
+    let parameters = p4info.actions.iter().flat_map(|action| &action.params);
+    let parameters = parameters.map(|parameter| (&parameter.name, &parameter.type_name));
+    let headers = p4info.controller_packet_metadata.iter();
+    let metadata = headers.flat_map(|header| &header.metadata);
+    let metadata = metadata.map(|field| (&field.name, &field.type_name));
+    let is_port = |name: &str| ["port", "ingress_port", "egress_port"].contains(&name);
+    let ports: Vec<_> = (keys.chain(parameters).chain(metadata))
+        .filter(|(name, _)| is_port(name))
+        .collect();
+    assert_eq!(ports.len(), 10);
+    for (name, type_name) in ports {
+        let type_name = type_name.as_ref().map(|of| &*of.name);
+        assert_eq!(type_name, Some("port_id_t"), "{name}");
+    }
+    let types = p4info.type_info.expect("there are types").new_types;
+    assert!(types["port_id_t"].representation.is_some());
+}

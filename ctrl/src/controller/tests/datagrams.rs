@@ -182,3 +182,12 @@ fn groups_are_rejected_when_all_indexes_are_used() {
     fabric.change(group(500), host, false).unwrap();
     fabric.change(group(1024), host, true).unwrap();
 }
+
+#[test]
+fn core_profile_has_no_datagram_groups() {
+    let config = ControllerConfig::new(p4info::core(), b"{}".to_vec());
+    let mut fabric = FakeFabric::with(leaf_spine(2, 2, 2).unwrap(), config);
+    fabric.connect_all();
+    let error = fabric.change(GROUP, fabric.ip(0), true).unwrap_err();
+    assert_eq!(error, GroupError::NoDatagrams);
+}

@@ -1,6 +1,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
+use crate::strategy::{MinPsn, Strategies};
 use crate::topology::{fat_tree, leaf_spine, testbed};
 
 #[test]
@@ -273,7 +274,7 @@ fn every_table_is_checked_before_the_first_write() {
 #[test]
 fn memory_region_registers_limit_the_receivers() {
     let mut p4info = p4info::p4info();
-    p4info::register(&mut p4info, "egress.memory_regions.va").size = 3;
+    p4info::register(&mut p4info, "egress.memory_regions.rkey").size = 3;
     let config = ControllerConfig::new(p4info, b"{}".to_vec());
     let mut fabric = FakeFabric::with(testbed(), config);
     fabric.connect_all();
@@ -284,5 +285,35 @@ fn memory_region_registers_limit_the_receivers() {
         error.to_string(),
         "switch s1 has no space for the group: table receivers needs 2 entries and has 1 free; \
          deregister groups, or compile p4src/ with larger sizes"
+    );
+}
+
+/// A program of the core profile: groups of the default strategies, and nothing else.
+#[test]
+fn core_profile_has_groups_of_the_default_strategies_only() {
+    let config = ControllerConfig::new(p4info::core(), b"{}".to_vec());
+    let mut fabric = FakeFabric::with(testbed(), config.clone());
+    fabric.connect_all();
+    fabric.said.clear();
+    fabric.register(&["h1", "h2"]).unwrap();
+    let entries = fabric.contents().concat();
+    let published = entries
+        .iter()
+        .any(|entry| entry.starts_with("table ingress.group_lookup.groups"));
+    assert!(published, "{entries:?}");
+
+    let walk = Strategies {
+        min_psn: MinPsn::Walk,
+        ..Strategies::default()
+    };
+    let config = ControllerConfig {
+        strategies: walk,
+        ..config
+    };
+    let error = Controller::new(testbed(), config).err().unwrap();
+    assert_eq!(
+        error.to_string(),
+        "the P4 program of the switches supports min-psn `tree` only, not `walk`; \
+         compile p4src/v1model without ALFIRK_PROFILE=PROFILE_CORE"
     );
 }

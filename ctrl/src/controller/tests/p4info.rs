@@ -24,8 +24,29 @@ pub(super) fn sized(groups: i64, paths: i32) -> P4Info {
             _ => {}
         }
     }
-    register(&mut p4info, "ingress.ack_aggregate.sender.acked").size =
+    register(&mut p4info, "egress.retransmission_filter.acked").size =
         i32::try_from(cells).expect("tests ask for small sizes");
+    p4info
+}
+
+/// The P4Info of the core profile, as far as the controller uses it: without strategies, datagram groups and ECN marks.
+pub(super) fn core() -> P4Info {
+    let mut p4info = p4info();
+    let optional = [
+        "ingress.datagram_multicast.groups",
+        "egress.ecn_marking.profiles",
+    ];
+    p4info
+        .tables
+        .retain(|table| !optional.contains(&name(&table.preamble)));
+    let set_group = action(&mut p4info, "ingress.group_lookup.set_group_with_limits");
+    let parameters = ["group_index", "paths", "virtual_qpn", "window"];
+    set_group
+        .params
+        .retain(|parameter| parameters.contains(&&*parameter.name));
+    let preamble = set_group.preamble.as_mut();
+    preamble.expect("each action has one").name =
+        "ingress.group_lookup.set_group_with_window".to_owned();
     p4info
 }
 

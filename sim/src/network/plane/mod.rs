@@ -108,6 +108,12 @@ impl FilteredPacket {
 pub(super) struct NeedsPipeline(pub(super) Packet);
 
 impl FastPlane {
+    /// Whether the fast data plane processes packets as the pipelines of the program do. It has the optional parts of
+    /// `p4src/v1model`, so a program of the core profile runs in the pipelines alone.
+    pub(super) fn supports(program: &Program) -> bool {
+        program.has_optional_parts()
+    }
+
     /// Creates the fast data plane of a program without table entries. `flows`: number of flows that were numbered so
     /// far.
     pub(super) fn new(program: Program, flows: u64) -> FastPlane {

@@ -258,7 +258,7 @@ fn store_tree(switch: &mut Switch, paths: u32, index: u16, model: &Group) {
                 continue;
             };
             let child = (first >> (2 * level)) & 3;
-            let register = register_name(&format!("tree.level_{level}.child_{child}"));
+            let register = register_name(&format!("min_psn.tree.level_{level}.child_{child}"));
             let node = u64::from(index) << node_bits | (first >> (2 * level + 2)) as u64;
             let PathPsn {
                 psn,

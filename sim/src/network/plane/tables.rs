@@ -139,8 +139,7 @@ impl Tables {
             if let Some((HostPort { port }, owner)) = program.source_guard.parse(entry) {
                 self.owners.insert(port, owner);
             }
-        } else if let Some((MarkingPort { port }, Some(marking))) = program.ecn_marking.parse(entry)
-        {
+        } else if let Some((MarkingPort { port }, Some(marking))) = marking_of(program, entry) {
             self.markings.insert(port, marking);
         }
     }
@@ -189,7 +188,7 @@ impl Tables {
         } else if id == program.source_guard.id() {
             self.owners
                 .retain(|&port, _| !is(program.source_guard.pattern(&HostPort { port })));
-        } else if let Some((MarkingPort { port }, _)) = program.ecn_marking.parse(entry) {
+        } else if let Some((MarkingPort { port }, _)) = marking_of(program, entry) {
             self.markings.remove(&port);
         }
     }
@@ -280,4 +279,9 @@ impl Tables {
         let delivery = self.receivers.get(&(index, port))?;
         Some(registers::exit(switch, delivery))
     }
+}
+
+/// Port and ECN profile of a table entry; `None` if it is of another table.
+fn marking_of(program: &Program, entry: &TableEntry) -> Option<(MarkingPort, Option<Marking>)> {
+    program.ecn_marking.as_ref()?.parse(entry)
 }

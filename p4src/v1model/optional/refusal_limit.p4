@@ -7,7 +7,7 @@
 
 control RefusalLimit(inout metadata_t meta, in bit<48> now) {
     // A refusal was sent (1 bit) ++ window of the last one, modulo 2^15.
-    register<bit<16>>(SIZE_PATHS) refused;
+    @name(".ingress.ack_aggregate.refusal_limit.refused") register<bit<16>>(SIZE_PATHS) refused;
     bit<32> slot;
     bit<16> last;
     bit<16> window;

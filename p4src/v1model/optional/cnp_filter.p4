@@ -15,11 +15,11 @@
 #ifndef ALFIRK_CNP_FILTER_P4
 #define ALFIRK_CNP_FILTER_P4
 
-control CnpFilter(inout metadata_t meta, in bit<48> now) {
+control CnpFilter(inout metadata_t meta, in group_state_t state, in bit<48> now) {
     // Window of the last CNP, modulo 1024 ++ count.
-    register<bit<16>>(SIZE_PATHS) paths;
+    @name(".ingress.ack_aggregate.cnp_filter.paths") register<bit<16>>(SIZE_PATHS) paths;
     // Most congested path: window ++ path ++ count.
-    register<bit<32>>(MAX_GROUPS) worst;
+    @name(".ingress.ack_aggregate.cnp_filter.worst") register<bit<32>>(MAX_GROUPS) worst;
     bit<32> slot;
     bit<16> own;
     bit<32> top;
@@ -37,7 +37,7 @@ control CnpFilter(inout metadata_t meta, in bit<48> now) {
         if (age < 8) {
             count = own[5:0] >> (bit<3>)age;
         }
-        if (meta.is_source == 1) {
+        if (state.is_source == 1) {
             meta.drop_reason = Drop.OWN_CNP;
         } else if (count == CNP_LIMIT) {
             meta.drop_reason = Drop.CNP_LIMITED;

@@ -26,7 +26,8 @@
 #ifndef ALFIRK_SELECTIVE_NAK_P4
 #define ALFIRK_SELECTIVE_NAK_P4
 
-control SelectiveNak(inout headers_t hdr, inout metadata_t meta) {
+control SelectiveNak(inout headers_t hdr, inout metadata_t meta, in group_state_t state) {
+    @name(".ingress.ack_aggregate.selective_nak.losses")
     // PSN ++ number of reports forwarded; 0 if none.
     register<bit<32>>(MAX_GROUPS << LOSS_BITS) losses;
     bit<32> slot;
@@ -39,10 +40,10 @@ control SelectiveNak(inout headers_t hdr, inout metadata_t meta) {
         losses.read(known, slot);
         loss = known;
         if (meta.kind == Kind.DATA) {
-            if (meta.from_current_source == 1 && known[31:8] == hdr.bth.psn) {
+            if (state.from_current_source == 1 && known[31:8] == hdr.bth.psn) {
                 loss = 0;
             }
-        } else if (meta.is_source == 1 || !PSN_LT(meta.last_acked[47:24], hdr.bth.psn)) {
+        } else if (state.is_source == 1 || !PSN_LT(state.last_acked[47:24], hdr.bth.psn)) {
             meta.drop_reason = Drop.FEEDBACK_MERGED;
         } else {
             passed = 0;

@@ -5,18 +5,13 @@
 //   ACKNOWLEDGE      ACK                      ACK         its PSN and all before
 //                    RNR, sequence error      NAK         all before its PSN
 //                    1 to 3                   FATAL_NAK   nothing (a requester would take it as all before)
-//                    31, if selective         SELECTIVE_NAK   nothing
-//   CNP                                       CNP
-//   READ, ATOMIC, SEND with Invalidate,       READ
-//   FLUSH, ATOMIC WRITE
+//   others             optional/classify.p4
 //
 // All other packets are dropped: other services and opcodes; reserved syndromes, because a requester takes a NAK of any code
 // as an ACK of all packets before its PSN; IP fragments, because later fragments have no BTH and the others no ICRC; IP
 // options, which are not parsed; and requests with wrong lengths or transport version, which receivers would drop
 // although they are recorded as sent. Of feedback only PSN and AETH are used; all other fields are rewritten
 // (feedback_frame.p4).
-//
-// SEND with Invalidate contains an R_Key of one receiver, so it cannot apply to all (IBTA vol. 1, section 9.4.1.1.3).
 //
 // IBTA vol. 1, table 38, table 45 and section 9.7.5.
 
@@ -25,6 +20,7 @@
 
 // `frame_bytes`: length of the received frame.
 control Classify(in headers_t hdr, inout metadata_t meta, in bit<32> frame_bytes) {
+    ClassifyOther() classify_other;
     bool is_request = false;
 
     apply {
@@ -47,27 +43,14 @@ control Classify(in headers_t hdr, inout metadata_t meta, in bit<32> frame_bytes
                 meta.is_feedback = 1;
             } else if (hdr.aeth.kind == AETH_NAK && hdr.aeth.value <= NAK_REMOTE_OPERATIONAL) {
                 meta.kind = Kind.FATAL_NAK;
-            } else if (hdr.aeth.kind == AETH_NAK && hdr.aeth.value == NAK_SELECTIVE && meta.is_selective == 1) {
-                meta.kind = Kind.SELECTIVE_NAK;
-                // PSN that must have been sent.
-                meta.acked_psn = hdr.bth.psn;
-            } else {
-                meta.drop_reason = Drop.RESERVED_SYNDROME;
             }
-        } else if (hdr.cnp.isValid()) {
-            meta.kind = Kind.CNP;
-        } else if (hdr.bth.opcode == OPCODE_RC_READ_REQUEST || hdr.bth.opcode == OPCODE_RC_COMPARE_SWAP
-                   || hdr.bth.opcode == OPCODE_RC_FETCH_ADD || hdr.bth.opcode == OPCODE_RC_SEND_LAST_INV
-                   || hdr.bth.opcode == OPCODE_RC_SEND_ONLY_INV || hdr.bth.opcode == OPCODE_RC_FLUSH
-                   || hdr.bth.opcode == OPCODE_RC_ATOMIC_WRITE) {
-            meta.kind = Kind.READ;
-            is_request = true;
-        } else {
-            meta.drop_reason = Drop.UNSUPPORTED_OPCODE;
+        }
+        if (meta.kind == Kind.NONE && meta.drop_reason == Drop.NONE) {
+            classify_other.apply(hdr, meta, is_request);
         }
         if (is_request
             && (hdr.bth.tver != 0 || (bit<32>)hdr.ipv4.total_len != (bit<32>)hdr.udp.length + UDP_OFFSET_BYTES
-                || hdr.udp.length < meta.udp_overhead + (bit<16>)hdr.bth.pad_count
+                || hdr.udp.length < UDP_OVERHEAD(hdr) + (bit<16>)hdr.bth.pad_count
                 || frame_bytes < (bit<32>)hdr.ipv4.total_len + ETHERNET_BYTES + TAGS_BYTES(hdr))) {
             meta.drop_reason = Drop.MALFORMED;
         }

@@ -22,35 +22,51 @@
 //
 // Data advances the path of its sender without any ACK. If that path is tri_path, any accepted ACK may start the next walk.
 
-#ifndef ALFIRK_MIN_PSN_WALK_P4
-#define ALFIRK_MIN_PSN_WALK_P4
+#ifndef ALFIRK_OPTIONAL_MIN_PSN_WALK_P4
+#define ALFIRK_OPTIONAL_MIN_PSN_WALK_P4
 
-// Leaf node that a search packet visits: `op`, `absent`, `is_first`, `word` and `at` are arguments of TreeLeaves.
-control NextLeaf(inout metadata_t meta, out TreeOp op, out bit<4> absent, out bit<1> is_first, out word_t word,
-                 out path_t at) {
+// The leaf node that a search packet visits. Returns in `word` and `oldest` the oldest word of the nodes visited so far, and the
+// path of that word.
+control NextLeaf(inout metadata_t meta, out word_t word, out path_t oldest) {
+    bit<32> node;
+    path_t path;
+    word_t sibling;
+    bit<4> skipped;
+
     apply {
-        op = TreeOp.LOOK;
-        meta.path_index = meta.walk_node << 2;
-        word = meta.walk_word;
-        at = meta.walk_path;
-        is_first = (bit<1>)(meta.walk_node == 0 && meta.walk_seen == PATH_NONE);
+        path = meta.optional.walk_node << 2;
+        meta.path_index = path;
+        node = LEAF_NODE(meta.group_index, path);
+        word = meta.optional.walk_word;
+        oldest = meta.optional.walk_path;
         // Children of the last node from `paths` on do not exist.
-        absent = 0;
-        if (meta.path_index + 3 >= meta.paths) {
-            absent = 4w0b1000;
+        skipped = 0;
+        if (path + 3 >= meta.optional.paths) {
+            skipped = 4w0b1000;
         }
-        if (meta.path_index + 2 >= meta.paths) {
-            absent = 4w0b1100;
+        if (path + 2 >= meta.optional.paths) {
+            skipped = 4w0b1100;
         }
-        if (meta.path_index + 1 >= meta.paths) {
-            absent = 4w0b1110;
+        if (path + 1 >= meta.optional.paths) {
+            skipped = 4w0b1110;
         }
+        if (meta.optional.walk_node == 0 && meta.optional.walk_seen == PATH_NONE) {
+            // The first node of a walk without a node visited before.
+            leaf_0.read(word, node);
+            oldest = path;
+            skipped = skipped | 1;
+        }
+        LEAF_COMPARE(leaf_0, 0, 2w0)
+        LEAF_COMPARE(leaf_1, 1, 2w1)
+        LEAF_COMPARE(leaf_2, 2, 2w2)
+        LEAF_COMPARE(leaf_3, 3, 2w3)
     }
 }
 
-// `word` and `at`: oldest word, and its path, of the packet's own node (ACK, NAK), or of the nodes visited so far (search packet).
-// Sets `search`.
-control MinPsnWalk(in headers_t hdr, inout metadata_t meta, in word_t word, in path_t at, inout minimum_t minimum) {
+// `word` and `oldest`: oldest word, and its path, of the packet's own node (ACK, NAK), or of the nodes visited so far (search
+// packet). `now`: ingress timestamp in microseconds. Sets `search`.
+control MinPsnWalk(in headers_t hdr, inout metadata_t meta, in word_t word, in path_t oldest, in bit<48> now,
+                   in minimum_t minimum) {
     bit<64> known;
     bit<64> value;
     psn_t found;
@@ -62,36 +78,38 @@ control MinPsnWalk(in headers_t hdr, inout metadata_t meta, in word_t word, in p
     path_t nodes;
 
     apply {
-        meta.walk_word = word;
-        meta.walk_path = at;
+        if (meta.kind != Kind.MIN_SEARCH) {
+            meta.optional.clock = now[29:0];
+        }
+        meta.optional.walk_word = word;
+        meta.optional.walk_path = oldest;
         walks.read(known, (bit<32>)meta.group_index);
         is_under_way = known[63:63];
         is_dirty = known[62:62];
         start = known[61:32];
         trigger = known[31:24];
         found = known[23:0];
-        is_busy = is_under_way == 1 && meta.clock - start <= WALK_TIMEOUT_US;
-        nodes = (meta.paths + 3) >> 2;
-        minimum.search = SearchState.IDLE;
+        is_busy = is_under_way == 1 && meta.optional.clock - start <= WALK_TIMEOUT_US;
+        nodes = (meta.optional.paths + 3) >> 2;
         if (meta.kind == Kind.MIN_SEARCH) {
-            minimum.search = SearchState.LOST;
-            if (is_under_way == 1 && start == meta.walk_start) {
-                minimum.search = SearchState.ON;
-                trigger = meta.walk_path;
-                meta.walk_node = meta.walk_node + 1;
-                if (meta.walk_node == meta.walk_seen) {
-                    meta.walk_node = meta.walk_node + 1;
+            meta.optional.search = SearchState.LOST;
+            if (is_under_way == 1 && start == meta.optional.walk_start) {
+                meta.optional.search = SearchState.ON;
+                trigger = meta.optional.walk_path;
+                meta.optional.walk_node = meta.optional.walk_node + 1;
+                if (meta.optional.walk_node == meta.optional.walk_seen) {
+                    meta.optional.walk_node = meta.optional.walk_node + 1;
                 }
-                if (meta.walk_node >= nodes) {
+                if (meta.optional.walk_node >= nodes) {
                     if (is_dirty == 1) {
                         is_dirty = 0;
-                        start = meta.clock;
-                        meta.walk_start = start;
-                        meta.walk_node = 0;
-                        meta.walk_seen = PATH_NONE;
+                        start = meta.optional.clock;
+                        meta.optional.walk_start = start;
+                        meta.optional.walk_node = 0;
+                        meta.optional.walk_seen = PATH_NONE;
                     } else {
                         is_under_way = 0;
-                        minimum.search = SearchState.DONE;
+                        meta.optional.search = SearchState.DONE;
                     }
                 }
             }
@@ -105,13 +123,13 @@ control MinPsnWalk(in headers_t hdr, inout metadata_t meta, in word_t word, in p
                     }
                 }
             } else if (!is_busy && PSN_LT(found, hdr.bth.psn)) {
-                meta.role = Role.PROBE;
+                meta.optional.role = Role.PROBE;
                 is_under_way = 1;
                 is_dirty = 0;
-                start = meta.clock;
-                meta.walk_start = start;
-                meta.walk_node = 0;
-                meta.walk_seen = PATH_NONE;
+                start = meta.optional.clock;
+                meta.optional.walk_start = start;
+                meta.optional.walk_node = 0;
+                meta.optional.walk_seen = PATH_NONE;
             }
         } else if (minimum.is_accepted) {
             if (is_busy) {
@@ -119,21 +137,21 @@ control MinPsnWalk(in headers_t hdr, inout metadata_t meta, in word_t word, in p
                     is_dirty = 1;
                 }
             } else if ((minimum.is_rise && trigger == meta.path_index) || trigger == PATH_NONE || is_under_way == 1) {
-                trigger = meta.walk_path;
-                meta.walk_seen = meta.path_index >> 2;
-                meta.walk_node = 0;
-                if (meta.walk_seen == 0) {
-                    meta.walk_node = 1;
+                trigger = meta.optional.walk_path;
+                meta.optional.walk_seen = meta.path_index >> 2;
+                meta.optional.walk_node = 0;
+                if (meta.optional.walk_seen == 0) {
+                    meta.optional.walk_node = 1;
                 }
                 is_under_way = 0;
-                minimum.search = SearchState.DONE;
-                if (meta.walk_node < nodes) {
-                    meta.role = Role.WALK;
+                meta.optional.search = SearchState.DONE;
+                if (meta.optional.walk_node < nodes) {
+                    meta.optional.role = Role.WALK;
                     is_under_way = 1;
                     is_dirty = 0;
-                    start = meta.clock;
-                    meta.walk_start = start;
-                    minimum.search = SearchState.ON;
+                    start = meta.optional.clock;
+                    meta.optional.walk_start = start;
+                    meta.optional.search = SearchState.ON;
                 }
             }
         }
@@ -141,8 +159,8 @@ control MinPsnWalk(in headers_t hdr, inout metadata_t meta, in word_t word, in p
             is_dirty = 0;
             start = 0;
         }
-        if (minimum.search == SearchState.DONE) {
-            found = WORD_PSN(meta.walk_word);
+        if (meta.optional.search == SearchState.DONE) {
+            found = WORD_PSN(meta.optional.walk_word);
         }
         value = is_under_way ++ is_dirty ++ start ++ trigger ++ found;
         if (known != value) {
@@ -151,4 +169,4 @@ control MinPsnWalk(in headers_t hdr, inout metadata_t meta, in word_t word, in p
     }
 }
 
-#endif  // ALFIRK_MIN_PSN_WALK_P4
+#endif  // ALFIRK_OPTIONAL_MIN_PSN_WALK_P4

@@ -56,7 +56,7 @@ control BridgeEntry(inout headers_t hdr, inout metadata_t meta, in port_t ingres
     table members {
         key = {
             meta.group_index: exact @name("group_index") @refers_to(receivers, group_index);
-            ingress_port: exact @name("ingress_port") @refers_to(receivers, egress_port);
+            (port_id_t)ingress_port: exact @name("ingress_port") @refers_to(receivers, egress_port);
             hdr.ipv4.src: exact @name("src_ip");
         }
         actions = { enter; enter_receiver; @defaultonly not_a_member; }

@@ -19,12 +19,10 @@
 #ifndef ALFIRK_MEMORY_REGIONS_P4
 #define ALFIRK_MEMORY_REGIONS_P4
 
-// Processes copies with a RETH to a host, after the exit half of the bridge. `receiver`: number of the host. `owner`: host whose
-// region the packet announces.
+// Processes copies with a RETH to a host, after the exit half of the bridge. `receiver`: number of the host.
 control MemoryRegions(inout headers_t hdr,
                       inout metadata_t meta,
-                      in slot_t receiver,
-                      in ipv4_addr_t owner) {
+                      in slot_t receiver) {
     bit<32> slot;
     bit<64> va_xor;
     bit<32> rkey_xor;
@@ -40,7 +38,7 @@ control MemoryRegions(inout headers_t hdr,
         region_announced_at.read(newest, slot);
         is_announced = false;
         if (hdr.mr_info.isValid()) {
-            is_announced = owner == hdr.ipv4.dst && receiver != NO_SLOT
+            is_announced = meta.optional.region_owner == hdr.ipv4.dst && receiver != NO_SLOT
                 && (meta.is_retransmission == 0 || PSN_LT(newest, hdr.bth.psn));
             if (is_announced) {
                 newest = hdr.bth.psn;

@@ -30,7 +30,7 @@ control EcnMarking(inout headers_t hdr, inout standard_metadata_t standard_metad
 
     @id(TABLE_ID_PROFILES)
     table profiles {
-        key = { standard_metadata.egress_port: exact @name("egress_port"); }
+        key = { (port_id_t)standard_metadata.egress_port: exact @name("egress_port"); }
         actions = { profile; @defaultonly no_marks; }
         const default_action = no_marks();
         size = SIZE_PORTS;
