@@ -230,6 +230,8 @@ def packet_tests() -> Iterator[Check]:
     yield ptf("packet tests")
     yield ptf("packet tests, Tofino", "--target=tna")
     yield ptf("packet tests, Tofino 2", "--target=t2na")
+    core = ("control", "feedback", "hostile", "icrc_modes", "isolation", "replicate", "retransmission")
+    yield ptf("packet tests, core", "--profile=core", *core)
     modules = ("control", "conversation", "feedback", "min_psn", "replicate", "retransmission")
     for bits in (7, 5, 2):
         yield ptf(f"packet tests, {1 << bits} paths", f"--path-bits={bits}", *modules)

@@ -25,12 +25,35 @@ const WORK_CELLS: u64 = 8;
 /// Values of PATH_BITS.
 pub const PATH_BITS: std::ops::RangeInclusive<u32> = 2..=7;
 
+/// Profile of the program (`p4src/v1model/profile.p4`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Profile {
+    Full,
+    Core,
+}
+
+impl Profile {
+    /// The program for the groups of a scene.
+    fn program(self, scene: &Scene) -> &'static Arc<LoadedProgram> {
+        let programs = match self {
+            Profile::Full => &PROGRAMS,
+            Profile::Core => &CORE_PROGRAMS,
+        };
+        &programs[(scene.path_bits - PATH_BITS.start()) as usize]
+    }
+}
+
 /// The program for groups of up to 2^n paths, from PATH_BITS' first value on.
 static PROGRAMS: LazyLock<Vec<Arc<LoadedProgram>>> =
-    LazyLock::new(|| PATH_BITS.map(program).collect());
+    LazyLock::new(|| PATH_BITS.map(|bits| program("main.p4", bits)).collect());
 
-fn program(path_bits: u32) -> Arc<LoadedProgram> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../p4src/v1model/main.p4");
+/// The same for the core profile.
+static CORE_PROGRAMS: LazyLock<Vec<Arc<LoadedProgram>>> =
+    LazyLock::new(|| PATH_BITS.map(|bits| program("core.p4", bits)).collect());
+
+fn program(file: &str, path_bits: u32) -> Arc<LoadedProgram> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../p4src/v1model");
+    let source = folder.join(file);
     let mut options = CompileOptions::new(source);
     let define = MacroOption::Define(format!("PATH_BITS={path_bits}"));
     options.preprocessor.macros.push(define);
@@ -61,24 +84,36 @@ pub fn prepared(program: &Arc<LoadedProgram>, scene: &Scene) -> Switch {
 }
 
 /// A switch with the group of a scene.
-pub fn switch(strategy: Strategy, scene: &Scene) -> Switch {
+pub fn switch(profile: Profile, strategy: Strategy, scene: &Scene) -> Switch {
     let ports = scene.ports();
-    let program = &PROGRAMS[(scene.path_bits - PATH_BITS.start()) as usize];
-    let mut switch = prepared(program, scene);
+    let mut switch = prepared(profile.program(scene), scene);
     let group = GROUP_INDEX.to_be_bytes().to_vec();
+    let paths = vec![ports.len() as u8];
+    let virtual_qpn = VIRTUAL_QPN.to_be_bytes()[1..].to_vec();
+    let window = scene.window.to_be_bytes()[1..].to_vec();
+    let (action, parameters) = match profile {
+        Profile::Full => (
+            "group_lookup.set_group_with_limits",
+            vec![
+                group.clone(),
+                paths,
+                vec![number_of(strategy)],
+                vec![0],
+                virtual_qpn,
+                window,
+                vec![u8::from(scene.is_selective)],
+            ],
+        ),
+        Profile::Core => (
+            "group_lookup.set_group_with_window",
+            vec![group.clone(), paths, virtual_qpn, window],
+        ),
+    };
     add(
         &mut switch,
-        ["group_lookup.groups", "group_lookup.set_group_with_limits"],
+        ["group_lookup.groups", action],
         &[MCST_ID.octets().to_vec()],
-        &[
-            group.clone(),
-            vec![ports.len() as u8],
-            vec![number_of(strategy)],
-            vec![0],
-            VIRTUAL_QPN.to_be_bytes()[1..].to_vec(),
-            scene.window.to_be_bytes()[1..].to_vec(),
-            vec![u8::from(scene.is_selective)],
-        ],
+        &parameters,
     );
     for (path, &port) in ports.iter().enumerate() {
         let is_host = scene.is_host(path);
@@ -180,14 +215,14 @@ fn initialise_registers(switch: &mut Switch, paths: usize, initial_psn: u32, ini
     );
 }
 
-/// All state of a group, by register name.
-pub fn registers(switch: &Switch, path_bits: u32, paths: usize) -> Vec<(String, u64)> {
+/// All state of a group, by register name. The value of a register that the program does not have is `None`.
+pub fn registers(switch: &Switch, path_bits: u32, paths: usize) -> Vec<(String, Option<u64>)> {
     let group = u64::from(GROUP_INDEX);
     let mut cells = Vec::new();
     let mut read = |name: &str, index: u64, label: String| {
-        let bytes = switch.read_register(name, index).expect(name);
-        let value = bytes.iter().fold(0, |n, &byte| n << 8 | u64::from(byte));
-        cells.push((label, value));
+        let bytes = switch.read_register(name, index).ok();
+        let number = |bytes: Vec<u8>| bytes.iter().fold(0, |n, &byte| n << 8 | u64::from(byte));
+        cells.push((label, bytes.map(number)));
     };
     let losses = Config::pipeline(Strategy::Tree).loss_slots as u64;
     for slot in 0..losses {

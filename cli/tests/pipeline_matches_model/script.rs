@@ -140,6 +140,20 @@ pub enum Packet {
     },
 }
 
+impl Packet {
+    /// Whether the core profile handles the packet as the model does: it drops CNPs, selective NAKs and tagged frames.
+    pub fn is_of_core(&self) -> bool {
+        let is_optional = matches!(
+            self,
+            Packet::Notice {
+                notice: Notice::Cnp | Notice::SelectiveNak { .. },
+                ..
+            } | Packet::OddAnswer { odd: Odd::Tag, .. }
+        );
+        !is_optional
+    }
+}
+
 /// Unusual properties of a feedback frame that must be accepted.
 #[derive(Clone, Copy, Debug)]
 pub enum Odd {

@@ -17,6 +17,7 @@ mod mininet;
 mod missing_receivers;
 mod models;
 mod network;
+mod profile;
 mod random;
 mod rdmc;
 mod recovery;
