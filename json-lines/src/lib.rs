@@ -3,7 +3,12 @@
 //! [`Lines`] takes lines from the received bytes, and [`encode`] writes a value as a line. Both work on bytes in memory:
 //! the caller reads and writes the stream, blocking or not.
 
+use bytes::{Bytes, BytesMut};
 use serde::Serialize;
+
+/// Limit in bytes of a line between programs that exchange whole networks or groups. The longest such line is the mesh
+/// of a group of a thousand members, with a million connections. A faulty peer cannot exhaust the memory with it.
+pub const MAX_LINE: usize = 64 << 20;
 
 /// Error: a line is longer than its receiver accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -22,7 +27,7 @@ impl From<LineTooLong> for std::io::Error {
 /// Received bytes that are not yet taken as lines.
 #[derive(Clone, Debug)]
 pub struct Lines {
-    received: Vec<u8>,
+    received: BytesMut,
     /// Number of bytes from the start of `received` that are searched: there is no newline among them.
     searched: usize,
     limit: usize,
@@ -32,7 +37,7 @@ impl Lines {
     /// Creates an empty buffer. `limit`: maximum length of a line in bytes, without the newline.
     pub fn new(limit: usize) -> Lines {
         Lines {
-            received: Vec::new(),
+            received: BytesMut::new(),
             searched: 0,
             limit,
         }
@@ -54,7 +59,7 @@ impl Lines {
     /// # Errors
     ///
     /// The next line exceeds the limit. The stream cannot be read further.
-    pub fn next_line(&mut self) -> Result<Option<Vec<u8>>, LineTooLong> {
+    pub fn next_line(&mut self) -> Result<Option<Bytes>, LineTooLong> {
         let mut unsearched = self.received[self.searched..].iter();
         let end = unsearched.position(|byte| *byte == b'\n');
         let end = end.map(|distance| self.searched + distance);
@@ -66,7 +71,7 @@ impl Lines {
             Some(_) => 0,
             None => len,
         };
-        Ok(end.map(|end| self.received.drain(..=end).collect()))
+        Ok(end.map(|end| self.received.split_to(end + 1).freeze()))
     }
 }
 
@@ -98,7 +103,7 @@ mod tests {
 
     use super::*;
 
-    fn all(lines: &mut Lines) -> Vec<Vec<u8>> {
+    fn all(lines: &mut Lines) -> Vec<Bytes> {
         std::iter::from_fn(|| lines.next_line().unwrap()).collect()
     }
 
@@ -106,11 +111,22 @@ mod tests {
     fn a_line_at_the_limit_is_accepted_and_a_longer_one_is_not() {
         let mut lines = Lines::new(4);
         lines.push(b"1234\n12345");
-        assert_eq!(lines.next_line(), Ok(Some(b"1234\n".to_vec())));
+        assert_eq!(lines.next_line(), Ok(Some(Bytes::from_static(b"1234\n"))));
         assert_eq!(lines.next_line(), Err(LineTooLong { limit: 4 }));
         // Its end does not make it acceptable.
         lines.push(b"\n1\n");
         assert_eq!(lines.next_line(), Err(LineTooLong { limit: 4 }));
+    }
+
+    #[test]
+    fn many_lines_of_one_read_share_its_memory() {
+        let mut lines = Lines::new(4);
+        lines.push(&b"123\n".repeat(100_000));
+        let all = all(&mut lines);
+        assert_eq!(all.len(), 100_000);
+        let addresses = all.iter().map(|line| line.as_ptr() as usize);
+        let mut pairs = addresses.clone().zip(addresses.skip(1));
+        assert!(pairs.all(|(line, next)| next == line + 4), "no line moves");
     }
 
     #[test]
@@ -143,7 +159,7 @@ mod tests {
             }
             prop_assert_eq!(&found, &complete);
             lines.push(b"\n");
-            prop_assert_eq!(lines.next_line(), Ok(Some([rest, b"\n"].concat())));
+            prop_assert_eq!(lines.next_line(), Ok(Some([rest, b"\n"].concat().into())));
         }
     }
 }

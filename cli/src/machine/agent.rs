@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use alfirk_ctrl::topology::Topology;
-use alfirk_json_lines::Lines;
+use alfirk_json_lines::{Lines, MAX_LINE};
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 
-use super::protocol::{Hello, Request, Response, MAX_LINE};
+use super::protocol::{Hello, Request, Response};
 use super::trunk::{Trunk, CONTROL, FILES, FIRST_HOST};
 use crate::doctor;
 use crate::exit::{Failure, Outcome};

@@ -8,9 +8,6 @@ use serde::{Deserialize, Serialize};
 use crate::run::mininet::load::Counters;
 use crate::run::mininet::network::{Addresses, NetworkSpec};
 
-/// Maximum length of a line in bytes, which is enough for the description of any network.
-pub const MAX_LINE: usize = 64 << 20;
-
 /// Properties of a machine, as its agent reports them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Hello {

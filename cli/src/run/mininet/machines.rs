@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use alfirk_ctrl::topology::{Node, Topology};
 use alfirk_experiment::{FabricError, MachineSummary};
-use alfirk_json_lines::Lines;
+use alfirk_json_lines::{Lines, MAX_LINE};
 
 use super::load::Counters;
 use super::network::{Addresses, CrossingLink, Network, NetworkSpec, PartSpec, MESSAGE};
@@ -21,7 +21,7 @@ use super::scale::MachineCapacity;
 use super::work_dir::WorkDir;
 use crate::exit::Failure;
 use crate::host::client::HostClient;
-use crate::machine::protocol::{Hello, Request, Response, MAX_LINE};
+use crate::machine::protocol::{Hello, Request, Response};
 use crate::machine::trunk::{Trunk, CONTROL, FILES, FIRST_HOST};
 use crate::run::machines::{Machines, LOCAL};
 

@@ -14,7 +14,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use alfirk_experiment::FabricError;
-use alfirk_json_lines::Lines;
+use alfirk_json_lines::{Lines, MAX_LINE};
 use alfirk_sim::network::Model;
 use nix::sys::signal::{kill, Signal};
 use nix::unistd::Pid;
@@ -29,9 +29,6 @@ use crate::run::{hardware, name, processors};
 
 /// Time limit for the Python process to remove the network.
 const STOP_LIMIT: Duration = Duration::from_secs(60);
-
-/// Maximum length in bytes of a line of the Python process, which is enough for the addresses of any topology.
-const MAX_LINE: usize = 64 << 20;
 
 /// Name of the file in which another program describes its network for `--attach`, in the form of [`Addresses`].
 const NETWORK_FILE: &str = "network.json";
