@@ -10,7 +10,7 @@ use super::decide::{ack_of_old_data, final_feedback};
 use super::min_psn_walk::WalkStep;
 use super::{
     CnpDrop, Feedback, Flaw, Group, Message, MinSearch, Nak, Notice, PacketIn, PacketOut, PathPsn,
-    Point, Port, QueuedPacket, SentPacket, Strategy,
+    Point, Port, QueuedPacket, SentPacket, Strategy, Work,
 };
 
 /// The queued copies of one data packet: one copy per path (port of the group's tree). Egress drops the copy for the
@@ -72,17 +72,16 @@ impl Group {
         psn: u32,
         now: u64,
     ) -> (Vec<QueuedPacket>, Option<Copies>) {
-        let mut queued = Vec::new();
-        let copies = self.process_data(port, psn, now, &mut queued);
-        (queued, copies)
+        self.counted(&mut Work::default())
+            .data_and_copies(port, psn, now)
     }
 
-    fn process_data(
+    pub(super) fn process_data(
         &mut self,
         port: Port,
         psn: u32,
         now: u64,
-        queued: &mut Vec<QueuedPacket>,
+        (queued, work): (&mut Vec<QueuedPacket>, &mut Work),
     ) -> Option<Copies> {
         let (space, config) = (self.space(), self.constants.config);
         let from_path = self.path_at(port)?;
@@ -97,7 +96,7 @@ impl Group {
                 self.walk_on_data(from_path, now);
             } else if space.lt(self.walk.last_minimum, psn) {
                 let search = self.start_probe((port, data_point), now);
-                queued.extend(search.map(|search| self.recirculate(search, None)));
+                queued.extend(search.map(|search| recirculate(search, None, work)));
             }
         }
         let minimum = self.known_minimum();
@@ -113,7 +112,7 @@ impl Group {
             return None;
         }
         if config.strategy == Strategy::Punt && !is_new {
-            self.work.punts += 1;
+            work.punts += 1;
             let data_point = Point {
                 msn: self.last_acked.extend_msn(space, data_point.msn),
                 ..data_point
@@ -131,6 +130,16 @@ impl Group {
 
     /// Processes an ACK, or a NAK that is not fatal, from `port`. Returns the packets to queue for egress.
     pub fn feedback(&mut self, port: Port, feedback: Feedback, now: u64) -> Vec<QueuedPacket> {
+        self.counted(&mut Work::default())
+            .feedback(port, feedback, now)
+    }
+
+    pub(super) fn process_feedback(
+        &mut self,
+        (port, feedback): (Port, Feedback),
+        now: u64,
+        work: &mut Work,
+    ) -> Vec<QueuedPacket> {
         let (space, config) = (self.space(), self.constants.config);
         let Some(from_path) = self.path_at(port) else {
             return Vec::new();
@@ -151,9 +160,9 @@ impl Group {
         };
         let is_new = self.leaves.would_advance(space, from_path, acked.psn);
         let is_accepted = self.leaves.record_acked(space, from_path, acked);
-        self.work.feedback += 1;
+        work.feedback += 1;
         if config.strategy == Strategy::Punt {
-            self.work.punts += 1;
+            work.punts += 1;
             self.waiting_nak
                 .clear_stale(space, self.last_acked.point.psn);
             return vec![QueuedPacket::Punt {
@@ -180,7 +189,7 @@ impl Group {
                 .record(space, minimum.psn, nak, is_accepted);
         }
         if let Some(search) = recirculated {
-            return vec![self.recirculate(search, Some((from_path, acked.psn)))];
+            return vec![recirculate(search, Some((from_path, acked.psn)), work)];
         }
         if acked.psn == minimum.psn {
             minimum.msn = self.plausible_msn(minimum.psn, acked.msn);
@@ -189,7 +198,7 @@ impl Group {
             path: from_path,
             acked: acked.psn,
         }];
-        queued.extend(self.final_feedback(minimum));
+        queued.extend(self.final_feedback(minimum, work));
         queued
     }
 
@@ -299,7 +308,12 @@ impl Group {
 
     /// Processes a search packet that has recirculated: compares the newest PSNs of a few more paths. After the last
     /// path, forwards the resulting ACK or NAK to the source.
-    pub(super) fn continue_search(&mut self, search: MinSearch, now: u64) -> Vec<QueuedPacket> {
+    pub(super) fn continue_search(
+        &mut self,
+        search: MinSearch,
+        now: u64,
+        work: &mut Work,
+    ) -> Vec<QueuedPacket> {
         let space = self.space();
         let probe = search.probe;
         match self.continue_walk(search, now) {
@@ -311,7 +325,7 @@ impl Group {
             WalkStep::Recirculate(search) => {
                 self.waiting_nak
                     .clear_stale(space, self.last_acked.point.psn);
-                vec![self.recirculate(search, None)]
+                vec![recirculate(search, None, work)]
             }
             WalkStep::Found(oldest_path) => {
                 let minimum = self.minimum_point(oldest_path);
@@ -326,7 +340,7 @@ impl Group {
                     {
                         vec![self.ack_of_old_data((port, data_point), minimum)]
                     }
-                    _ => self.final_feedback(minimum).into_iter().collect(),
+                    _ => self.final_feedback(minimum, work).into_iter().collect(),
                 }
             }
         }
@@ -352,27 +366,15 @@ impl Group {
 
     /// Returns the ACK or NAK to send to the source now that all paths have `minimum`; `None` if there is nothing new to
     /// report, or no source.
-    fn final_feedback(&mut self, minimum: Point) -> Option<QueuedPacket> {
+    fn final_feedback(&mut self, minimum: Point, work: &mut Work) -> Option<QueuedPacket> {
         let space = self.space();
         let feedback = final_feedback(space, minimum, &mut self.last_acked, &mut self.waiting_nak)?;
         let port = self.sender.source?;
-        self.work.forwarded += 1;
+        work.forwarded += 1;
         Some(QueuedPacket::Transmit(SentPacket::Feedback {
             port,
             feedback,
         }))
-    }
-
-    fn recirculate(
-        &mut self,
-        search: MinSearch,
-        filter_update: Option<(usize, u32)>,
-    ) -> QueuedPacket {
-        self.work.recirculations += 1;
-        QueuedPacket::Recirculate {
-            search,
-            filter_update,
-        }
     }
 
     /// Processes an ACK or NAK from `port` with headers that a receiver would reject: a VLAN tag, or a wrong TTL,
@@ -451,5 +453,18 @@ impl Group {
             source: self.sender.source,
             last_acked: self.last_acked.point,
         }
+    }
+}
+
+/// Queues a search packet for recirculation.
+fn recirculate(
+    search: MinSearch,
+    filter_update: Option<(usize, u32)>,
+    work: &mut Work,
+) -> QueuedPacket {
+    work.recirculations += 1;
+    QueuedPacket::Recirculate {
+        search,
+        filter_update,
     }
 }

@@ -3,13 +3,11 @@
 //! A *path* is a port of the group's tree on this switch; paths are numbered from 0. The *minimum* is the newest PSN that
 //! all paths have acknowledged or sent. The *source* is the member of the group that sends at present.
 
-use std::collections::VecDeque;
-
 use super::cnp_filter::{CnpFilter, PathCongestion};
 use super::types::GroupConstants;
 use super::{
-    Config, LastAcked, Leaf, Leaves, Point, Port, QueuedPacket, RetransmissionFilter, SelectiveNak,
-    Sender, SentPacket, Space, WaitingNak, Walk, Work,
+    Config, CountedGroup, LastAcked, Leaf, Leaves, Point, Port, QueuedPacket, RetransmissionFilter,
+    SelectiveNak, Sender, SentPacket, Space, WaitingNak, Walk, Work,
 };
 
 /// State of a multicast group on one switch. Each field is named after the pipeline control that owns the register.
@@ -31,8 +29,6 @@ pub struct Group {
     pub(crate) cnp_filter: CnpFilter,
     /// Newest PSN of each path, as stored in egress to filter retransmissions.
     pub filter: RetransmissionFilter,
-    /// Counters of packets and recirculations.
-    pub work: Work,
 }
 
 /// The registers of a group under [`Strategy::Tree`](super::Strategy::Tree), to save and restore its state. Registers
@@ -124,7 +120,6 @@ impl Group {
             selective_nak: SelectiveNak::new(config.loss_slots),
             cnp_filter: CnpFilter::new(paths),
             filter: RetransmissionFilter::new(paths, psn),
-            work: Work::default(),
         }
     }
 
@@ -136,14 +131,7 @@ impl Group {
     /// Processes the packets queued for egress, and the packets that they cause, until none is left. Returns the
     /// packets that leave the switch. `now` is in microseconds.
     pub fn run(&mut self, queued: Vec<QueuedPacket>, now: u64) -> Vec<SentPacket> {
-        let mut sent = Vec::new();
-        let mut queue = VecDeque::from(queued);
-        while let Some(next) = queue.pop_front() {
-            let (left, more) = self.dequeue(next, now);
-            sent.extend(left);
-            queue.extend(more);
-        }
-        sent
+        self.counted(&mut Work::default()).run(queued, now)
     }
 
     /// Processes one queued packet: egress, and the next ingress pass of a recirculated packet. Returns the packet that
@@ -152,6 +140,20 @@ impl Group {
         &mut self,
         queued: QueuedPacket,
         now: u64,
+    ) -> (Option<SentPacket>, Vec<QueuedPacket>) {
+        self.counted(&mut Work::default()).dequeue(queued, now)
+    }
+
+    /// Adds the work of the calls on the returned value to `work`.
+    pub fn counted<'a>(&'a mut self, work: &'a mut Work) -> CountedGroup<'a> {
+        CountedGroup { group: self, work }
+    }
+
+    pub(crate) fn process_queued(
+        &mut self,
+        queued: QueuedPacket,
+        now: u64,
+        work: &mut Work,
     ) -> (Option<SentPacket>, Vec<QueuedPacket>) {
         let space = self.space();
         match queued {
@@ -188,7 +190,7 @@ impl Group {
                 if let Some((path, acked)) = filter_update {
                     self.filter.update(space, path, acked);
                 }
-                (None, self.continue_search(search, now))
+                (None, self.continue_search(search, now, work))
             }
         }
     }

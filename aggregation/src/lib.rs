@@ -57,7 +57,7 @@ pub use types::{
     QueuedPacket, SentPacket, Strategy,
 };
 pub use waiting_nak::WaitingNak;
-pub use work::Work;
+pub use work::{CountedGroup, Work};
 
 #[cfg(test)]
 mod tests;

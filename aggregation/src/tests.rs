@@ -204,18 +204,23 @@ fn price(strategy: Strategy, receivers: u32) -> Work {
     let mut group = Group::new(Config::pipeline(strategy), &ports, 0, 0);
     let before = group.last_acked.point;
     let mut aggregator = Aggregator::new(Space::PSN, ports, before);
+    let mut work = Work::default();
     for psn in 0..PACKETS {
-        group.send(1, psn);
+        let mut counted = group.counted(&mut work);
+        let queued = counted.data(1, psn, 0);
+        counted.run(queued, 0);
         for turn in 0..receivers {
             let port = 2 + (turn * 11 + psn * 5) % receivers;
-            for sent in group.report(port, ack(psn)) {
+            let mut counted = group.counted(&mut work);
+            let queued = counted.feedback(port, ack(psn), 0);
+            for sent in counted.run(queued, 0) {
                 let SentPacket::ToController(packet) = sent else {
                     continue;
                 };
                 aggregator.record(&packet);
                 for command in aggregator.replies() {
                     let queued = group.command(command);
-                    group.run(queued, 0);
+                    group.counted(&mut work).run(queued, 0);
                 }
             }
         }
@@ -224,9 +229,9 @@ fn price(strategy: Strategy, receivers: u32) -> Work {
             "{strategy:?} with {receivers} receivers"
         );
     }
-    assert_eq!(group.work.feedback, u64::from(PACKETS * receivers));
-    println!("{strategy:?}, {receivers} receivers: {:?}", group.work);
-    group.work
+    assert_eq!(work.feedback, u64::from(PACKETS * receivers));
+    println!("{strategy:?}, {receivers} receivers: {work:?}");
+    work
 }
 
 #[test]

@@ -1,10 +1,12 @@
-//! Packet counters that show the cost of a [`Strategy`](super::Strategy), the way to find a group's minimum PSN.
+//! Packet counters that show the cost of a [`Strategy`](super::Strategy), the way to find a group's minimum PSN. They are
+//! not a part of a group's state.
 
-use std::hash::{Hash, Hasher};
+use std::collections::VecDeque;
 
-/// Packet counters, as the pipeline exports them (`Work` in `p4src/shared/constants.p4`). Groups that differ only in
-/// their counters are equal and have the same hash.
-#[derive(Clone, Copy, Debug, Default)]
+use super::{Copies, Feedback, Group, Port, QueuedPacket, SentPacket};
+
+/// Packet counters, as the pipeline exports them (`Work` in `p4src/shared/constants.p4`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     /// ACKs and NAKs received.
     pub feedback: u64,
@@ -16,14 +18,58 @@ pub struct Work {
     pub punts: u64,
 }
 
-impl PartialEq for Work {
-    fn eq(&self, _: &Work) -> bool {
-        true
-    }
+/// A group whose work is counted: [`Group::counted`]. Packets that cause no work are processed by methods of [`Group`].
+#[derive(Debug)]
+pub struct CountedGroup<'a> {
+    pub(crate) group: &'a mut Group,
+    pub(crate) work: &'a mut Work,
 }
 
-impl Eq for Work {}
+impl CountedGroup<'_> {
+    /// Processes a data packet: [`Group::data`].
+    pub fn data(&mut self, port: Port, psn: u32, now: u64) -> Vec<QueuedPacket> {
+        let (mut queued, copies) = self.data_and_copies(port, psn, now);
+        queued.extend(copies.into_iter().flat_map(Copies::queued));
+        queued
+    }
 
-impl Hash for Work {
-    fn hash<H: Hasher>(&self, _: &mut H) {}
+    /// Processes a data packet without allocating its copies: [`Group::data_and_copies`].
+    pub fn data_and_copies(
+        &mut self,
+        port: Port,
+        psn: u32,
+        now: u64,
+    ) -> (Vec<QueuedPacket>, Option<Copies>) {
+        let mut queued = Vec::new();
+        let out = (&mut queued, &mut *self.work);
+        let copies = self.group.process_data(port, psn, now, out);
+        (queued, copies)
+    }
+
+    /// Processes an ACK, or a NAK that is not fatal: [`Group::feedback`].
+    pub fn feedback(&mut self, port: Port, feedback: Feedback, now: u64) -> Vec<QueuedPacket> {
+        self.group
+            .process_feedback((port, feedback), now, self.work)
+    }
+
+    /// Processes one queued packet: [`Group::dequeue`].
+    pub fn dequeue(
+        &mut self,
+        queued: QueuedPacket,
+        now: u64,
+    ) -> (Option<SentPacket>, Vec<QueuedPacket>) {
+        self.group.process_queued(queued, now, self.work)
+    }
+
+    /// Processes queued packets, and the packets that they cause, until none is left: [`Group::run`].
+    pub fn run(&mut self, queued: Vec<QueuedPacket>, now: u64) -> Vec<SentPacket> {
+        let mut sent = Vec::new();
+        let mut queue = VecDeque::from(queued);
+        while let Some(next) = queue.pop_front() {
+            let (left, more) = self.dequeue(next, now);
+            sent.extend(left);
+            queue.extend(more);
+        }
+        sent
+    }
 }

@@ -16,7 +16,7 @@ mod wire;
 use alfirk_aggregation::punt::Aggregator;
 use alfirk_aggregation::{
     self as model, classify, AckClass, Config, Feedback, Group, PacketOut, Port, SentPacket, Space,
-    Strategy,
+    Strategy, Work,
 };
 use alfirk_bmv2::{Effects, QueueState, Queued, Switch};
 use alfirk_roce::wire::aeth;
@@ -34,6 +34,7 @@ struct Pair {
     path_bits: u32,
     switch: Switch,
     model: Group,
+    work: Work,
     /// Queued packets, in the order of queueing.
     queued: Vec<(Queued, model::QueuedPacket)>,
     /// The model of the controller, and its pending replies.
@@ -60,6 +61,7 @@ impl Pair {
             path_bits: scene.path_bits,
             aggregator: Aggregator::new(Space::PSN, ports, model.last_acked.point),
             model,
+            work: Work::default(),
             queued: Vec::new(),
             commands: Vec::new(),
             now: scene.start,
@@ -92,11 +94,12 @@ impl Pair {
 
     fn give_model(&mut self, packet: Packet) -> (Port, Vec<u8>, Vec<model::QueuedPacket>) {
         let now = self.now / 1_000;
+        let mut counted = self.model.counted(&mut self.work);
         match packet {
-            Packet::Data { port, psn } => (port, wire::data(psn), self.model.data(port, psn, now)),
+            Packet::Data { port, psn } => (port, wire::data(psn), counted.data(port, psn, now)),
             Packet::Feedback { port, feedback } => {
                 let frame = wire::feedback(feedback);
-                (port, frame, self.model.feedback(port, feedback, now))
+                (port, frame, counted.feedback(port, feedback, now))
             }
             Packet::Notice { port, notice } => {
                 let frame = wire::notice(notice);
@@ -113,7 +116,7 @@ impl Pair {
                     msn,
                 };
                 let queued = match classify(psn, aeth) {
-                    Some(AckClass::Feedback(feedback)) => self.model.feedback(port, feedback, now),
+                    Some(AckClass::Feedback(feedback)) => counted.feedback(port, feedback, now),
                     Some(AckClass::Notice(notice)) => self.model.notice(port, notice, now),
                     None => Vec::new(),
                 };
@@ -126,7 +129,8 @@ impl Pair {
                 odd,
             } => {
                 let feedback = Feedback::Ack { psn, msn };
-                let queued = self.model.malformed_feedback(port, feedback, now);
+                // Aggregated feedback gets headers of the group's own.
+                let queued = counted.feedback(port, feedback, now);
                 (port, wire::odd(feedback, odd), queued)
             }
             Packet::Refused { port, psn, what } => (port, wire::refused(psn, what), Vec::new()),
@@ -156,7 +160,8 @@ impl Pair {
         let (queued, expected) = self.queued.remove(at);
         let mut fx = Effects::default();
         let what = format!("{expected:?}");
-        let (sent, more) = self.model.dequeue(expected, self.now / 1_000);
+        let mut counted = self.model.counted(&mut self.work);
+        let (sent, more) = counted.dequeue(expected, self.now / 1_000);
         let state = QueueState {
             enq_timestamp: self.now,
             ..QueueState::default()
@@ -219,7 +224,7 @@ impl Pair {
         if self.profile == Profile::Core {
             return Ok(());
         }
-        let work = self.model.work;
+        let work = self.work;
         prop_assert_eq!(
             bench::work(&self.switch, self.strategy),
             [

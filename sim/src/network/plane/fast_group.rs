@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use alfirk_aggregation::{Group, QueuedPacket};
+use alfirk_aggregation::{CountedGroup, Group, QueuedPacket, Work};
 use alfirk_contract as contract;
 use alfirk_ctrl::tables::{Member, ReceiverRewrite};
 use alfirk_roce::host::RcFrame;
@@ -61,6 +61,8 @@ pub(super) struct Region {
 pub(super) struct FastGroup {
     entries: GroupEntries,
     pub(super) model: Group,
+    /// Work of the group since it is in the fast data plane.
+    work: Work,
     exits: PortMap<BridgeExit, 0>,
     /// Ingress port and headers of the last data packet, before it was rewritten for receivers. They show whether the
     /// next packet continues its flow.
@@ -76,13 +78,19 @@ impl FastGroup {
         FastGroup {
             entries,
             model,
+            work: Work::default(),
             exits,
             last: None,
         }
     }
 
-    pub(super) fn into_model(self) -> Group {
-        self.model
+    pub(super) fn into_parts(self) -> (Group, Work) {
+        (self.model, self.work)
+    }
+
+    /// The group, with its work counted.
+    pub(super) fn counted(&mut self) -> CountedGroup<'_> {
+        self.model.counted(&mut self.work)
     }
 
     fn path(&self, port: u32) -> Option<&GroupPath> {
@@ -152,7 +160,7 @@ impl FastGroup {
     /// Applies the retransmission filter to a queued packet. Returns whether the packet leaves the switch.
     pub(super) fn filter(&mut self, queued: QueuedPacket) -> bool {
         // With the strategy `tree`, the time does not matter after the queue.
-        let (sent, _) = self.model.dequeue(queued, 0);
+        let (sent, _) = self.counted().dequeue(queued, 0);
         sent.is_some()
     }
 

@@ -204,7 +204,7 @@ impl FastPlane {
         let entries = self.tables.group_entries(index)?;
         let paths = self.program.sizes.paths;
         let fast_group = registers::load(server.switch(), paths, index, entries, now / 1_000);
-        Some(fast_group.into_model())
+        Some(fast_group.into_parts().0)
     }
 
     /// Processes a packet that arrives at `port`, and adds the copies to be queued to `waiting` in order. `send_follower` tries
@@ -332,8 +332,8 @@ impl FastPlane {
         let psn = frame.headers.bth.psn.get();
         let micros = now / 1_000;
         let (queued, copies) = match kind {
-            Kind::Data => group.model.data_and_copies(port, psn, micros),
-            Kind::Feedback(feedback) => (group.model.feedback(port, feedback, micros), None),
+            Kind::Data => group.counted().data_and_copies(port, psn, micros),
+            Kind::Feedback(feedback) => (group.counted().feedback(port, feedback, micros), None),
             Kind::Notice(Notice::Cnp) => {
                 let queued = group.model.cnp(port, micros);
                 if let Err(Some(reason)) = queued {

@@ -183,7 +183,7 @@ pub(super) fn exit(switch: &Switch, delivery: &ReceiverRewrite) -> BridgeExit {
 
 /// Writes the state of a group to the registers, and adds its work to the counters.
 pub(super) fn store(switch: &mut Switch, paths: u32, index: u16, group: FastGroup) {
-    let model = group.into_model();
+    let (model, work) = group.into_parts();
     let kept = model.saved_registers();
     let cell = u64::from(index);
     let last_acked =
@@ -231,7 +231,6 @@ pub(super) fn store(switch: &mut Switch, paths: u32, index: u16, group: FastGrou
         write(switch, &register_name("cnp_filter.paths"), at, cnps);
     }
     store_tree(switch, paths, index, &model);
-    let work = model.work;
     for (at, count) in [
         work.feedback,
         work.forwarded,
