@@ -7,18 +7,24 @@
 //! | input | function | output |
 //! |---|---|---|
 //! | commands of the orchestrator | [`Application::prepare`] to [`Application::close`] | endpoints, replies |
+//! | posts that have reached the host | [`Application::start_posted`], [`Application::multicast`] | posts to the host |
+//! | groups of datagrams | [`Application::join_datagrams`] | [`EndpointEvent`]s |
 //! | registration of groups | [`Application::expect`], [`Application::lead`], [`Application::deregister`] | datagrams of the host |
 //! | events of the host | [`Application::handle_event`] | posts to the host |
 //! | time | [`Application::handle_timeout`] at [`Application::poll_timeout`] | posts and datagrams |
 //! | | [`Application::poll`] | [`MemberEvent`]s for the orchestrator |
+//!
+//! Programs that communicate in groups without an orchestrator use [`group`], which is above this interface.
 
 mod event;
+pub mod group;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 pub use self::event::{MemberEvent, TransferId};
+use crate::binomial_ack::{self, EndpointEvent};
 use crate::collective::{
     Endpoint, ExpectedData, LegCommand, LegReply, Progress, Transfer, TransferError, TransferEvent,
     TransferSpec,
@@ -48,6 +54,11 @@ pub enum CommandError {
 pub struct Application {
     members: BTreeMap<TransferId, Member>,
     registrar: Registrar,
+    /// Endpoint of a group of datagrams whose members acknowledge along a binomial tree; `None` if the host is in no such
+    /// group. Transfers have endpoints of their own.
+    datagrams: Option<binomial_ack::Endpoint>,
+    /// Failures of posts that no command can return, because the command has returned before.
+    failures: VecDeque<(TransferId, MemberEvent)>,
 }
 
 /// The host's part in a transfer.
@@ -110,6 +121,26 @@ impl Application {
         data: Arc<[u8]>,
     ) -> Result<(), CommandError> {
         Ok(self.transfer_mut(id)?.start(host, now, data)?)
+    }
+
+    /// Posts data as [`Application::start`] does, when a post that the application began at `posted_at` has reached the
+    /// host. A failure is reported as [`MemberEvent::Failed`]. Without effect if the transfer was closed meanwhile.
+    pub fn start_posted(
+        &mut self,
+        host: &mut dyn Verbs,
+        posted_at: u64,
+        id: TransferId,
+        data: Arc<[u8]>,
+    ) {
+        match self.start(host, posted_at, id, data) {
+            Ok(()) | Err(CommandError::NoTransfer(_)) => {}
+            Err(error) => self.fail(id, &error),
+        }
+    }
+
+    fn fail(&mut self, id: TransferId, error: &dyn std::error::Error) {
+        let why = error.to_string();
+        self.failures.push_back((id, MemberEvent::Failed { why }));
     }
 
     /// Executes a command for the legs of a transfer. A leg is the part of a transfer that one algorithm carries.
@@ -176,6 +207,39 @@ impl Application {
         member.ok_or(CommandError::NoTransfer(id))
     }
 
+    // ---- Groups of datagrams ----
+
+    /// Makes the host a member of a group of datagrams, in place of an earlier one.
+    pub fn join_datagrams(&mut self, endpoint: binomial_ack::Endpoint) {
+        self.datagrams = Some(endpoint);
+    }
+
+    /// The endpoint of the host's group of datagrams; `None` if the host is in none.
+    pub fn datagrams(&self) -> Option<&binomial_ack::Endpoint> {
+        self.datagrams.as_ref()
+    }
+
+    /// The endpoint of the host's group of datagrams, to change its membership.
+    pub fn datagrams_mut(&mut self) -> Option<&mut binomial_ack::Endpoint> {
+        self.datagrams.as_mut()
+    }
+
+    /// Posts a message to all members of the group of datagrams. A failure is reported as [`MemberEvent::Failed`] of
+    /// [`TransferId::MAIN`].
+    pub fn multicast(&mut self, host: &mut dyn Verbs, now: u64, data: Arc<[u8]>) {
+        let Some(endpoint) = &mut self.datagrams else {
+            return;
+        };
+        if let Err(error) = endpoint.multicast(host, now, data) {
+            self.fail(TransferId::MAIN, &error);
+        }
+    }
+
+    /// Removes and returns the next event of the group of datagrams.
+    pub fn poll_datagrams(&mut self) -> Option<EndpointEvent> {
+        self.datagrams.as_mut()?.poll()
+    }
+
     // ---- Registration in band ----
 
     /// Allows the leader of a group to register a queue pair of the host. See [`Registrar::expect`].
@@ -222,7 +286,7 @@ impl Application {
 
     /// Handles an event of the host: a completion, a connection, a failure or a datagram. `seen_at`: time at which the
     /// application has processed the event, from which its posts are counted. Returns whether the event belongs to a
-    /// registration or a transfer.
+    /// registration, a transfer or the group of datagrams.
     pub fn handle_event(
         &mut self,
         host: &mut dyn Verbs,
@@ -231,7 +295,9 @@ impl Application {
         event: &HostEvent,
     ) -> bool {
         let mut members = self.members.values_mut();
-        self.registrar.handle_event(host, now, event)
+        let datagrams = self.datagrams.as_mut();
+        datagrams.is_some_and(|endpoint| endpoint.handle_event(host, now, event))
+            || self.registrar.handle_event(host, now, event)
             || members.any(|member| member.transfer.handle_event(host, seen_at, event))
     }
 
@@ -245,12 +311,20 @@ impl Application {
     pub fn poll_timeout(&self) -> Option<u64> {
         let members = self.members.values();
         let transfers = members.filter_map(|member| member.transfer.poll_timeout());
-        transfers.chain(self.registrar.poll_timeout()).min()
+        let datagrams = self.datagrams.as_ref();
+        let datagrams = datagrams.and_then(binomial_ack::Endpoint::poll_timeout);
+        let others = datagrams.into_iter().chain(self.registrar.poll_timeout());
+        transfers.chain(others).min()
     }
 
     /// Handles the timers that have expired by `now`. The driver first handles those of the host.
     pub fn handle_timeout(&mut self, host: &mut dyn Verbs, now: u64) {
         let is_due = |at: Option<u64>| at.is_some_and(|at| at <= now);
+        if let Some(endpoint) = &mut self.datagrams {
+            if is_due(endpoint.poll_timeout()) {
+                endpoint.handle_timeout(host, now);
+            }
+        }
         for Member { transfer, .. } in self.members.values_mut() {
             if is_due(transfer.poll_timeout()) {
                 transfer.handle_timeout(host, now);
@@ -264,6 +338,9 @@ impl Application {
     /// Removes and returns the next event for the orchestrator, with its transfer. A group registered in band belongs
     /// to [`TransferId::MAIN`].
     pub fn poll(&mut self) -> Option<(TransferId, MemberEvent)> {
+        if let Some(failure) = self.failures.pop_front() {
+            return Some(failure);
+        }
         if let Some(event) = self.registrar.poll() {
             return Some((TransferId::MAIN, MemberEvent::Group(event)));
         }

@@ -49,6 +49,7 @@ mod pieces;
 mod plan;
 mod racks;
 mod rdmc;
+mod region_announcement;
 mod ring;
 mod scatter;
 mod schedules;
@@ -70,6 +71,7 @@ pub use members::Members;
 pub use plan::{Flow, Plan, Shape};
 pub use racks::Racks;
 pub use rdmc::Schedule;
+pub(crate) use region_announcement::announce_region;
 pub use ring::Ring;
 pub use schedules::max_blocks_in_flight;
 pub use spec::{

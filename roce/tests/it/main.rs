@@ -5,6 +5,7 @@ mod collectives;
 mod congestion;
 mod conversation;
 mod fabric;
+mod groups;
 mod hosts;
 mod net;
 mod reliability;

@@ -3,10 +3,11 @@
 //! The memory is registered until the caller takes it back. Registrations are not cached: a program may return memory
 //! to the system and get other pages at the same address, which a cached registration would not notice.
 
+use alfirk_roce::application::group::GroupOperation;
 use alfirk_roce::rc::{MemoryKey, MemorySlice};
 use alfirk_roce::verbs::Verbs;
 
-use super::{Group, GroupError, Kind, Result};
+use super::{Group, GroupError, Result};
 
 /// Registered memory of the caller that the device of a group may access until [`Group::take_back`], or until the group
 /// ends.
@@ -52,16 +53,16 @@ impl Group {
             return Err(GroupError::Argument(text));
         }
         let key = lent.key;
-        self.post(source, MemorySlice { key, offset, len }, Kind::Send)
+        let part = MemorySlice { key, offset, len };
+        self.member.post(source, part, GroupOperation::Send)?;
+        self.run()
     }
 
     /// Waits until the oldest posted message for which the caller has not waited has completed, up to the time limit of
     /// a call.
     pub fn wait_for_one(&mut self) -> Result<()> {
-        match self.posted {
-            0 => Ok(()),
-            _ => self.wait_for_next(self.deadline()),
-        }
+        self.member.wait_for_one();
+        self.run()
     }
 
     /// Ends the registration of lent memory. All messages that use the memory must have completed.

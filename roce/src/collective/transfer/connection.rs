@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use crate::collective::edge::EdgeId;
 use crate::collective::error::TransferError;
+use crate::collective::region_announcement::announce_region;
 use crate::collective::spec::{RemoteMemory, TransferOp, TransferSpec, WriteMode};
 use crate::rc::{MemoryKey, MemorySlice, Payload, RecvRequest, SendOperation, SendRequest};
 use crate::verbs::Verbs;
-use crate::wire::{mr_info, QpNum};
+use crate::wire::QpNum;
 
 /// Flag in `wr_id` of the WRITE that announces a memory region; the other bits hold the slice number.
 pub(super) const MR_INFO: u64 = 1 << 63;
@@ -213,18 +214,8 @@ impl Connection {
         let sent = self.write_target(spec, slice)?;
         for (receiver, regions) in &self.receivers {
             let region = regions[slice as usize];
-            let info = mr_info::Repr::between(sent, (region.va, region.rkey))?;
-            let mut bytes = [0; mr_info::PAYLOAD_LEN];
-            info.emit(&mut bytes);
-            let request = SendRequest {
-                wr_id: MR_INFO | u64::from(slice),
-                operation: SendOperation::Write {
-                    remote_va: u32::from(*receiver).into(),
-                    rkey: mr_info::R_KEY,
-                    immediate: None,
-                },
-                payload: Payload::Bytes(Arc::from(bytes)),
-            };
+            let wr_id = MR_INFO | u64::from(slice);
+            let request = announce_region(wr_id, *receiver, sent, (region.va, region.rkey))?;
             host.post_send(self.qpn, request)?;
             self.pending_announcements += 1;
         }
