@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::Arc;
 
 use alfirk_packet_io::monotonic;
-use alfirk_roce::application::{CommandError, MemberEvent, TransferId};
+use alfirk_roce::application::{CommandError, TransferId};
 use alfirk_roce::collective::{LegCommand, Transfer};
 use alfirk_roce::hostile::Hostile;
 use alfirk_roce::registration::LeaderTiming;
@@ -184,19 +184,10 @@ impl Driver {
     pub(super) fn start_due_posts(&mut self, now: u64) {
         while let Some(index) = self.posts.iter().position(|post| post.due <= now) {
             let post = self.posts.remove(index);
-            // The client may have closed the transfer meanwhile.
-            if self.application.transfer(post.transfer).is_none() {
-                continue;
-            }
             self.station.advance_clock(post.due);
             let host = self.station.verbs_mut();
-            let started = self
-                .application
-                .start(host, post.posted_at, post.transfer, post.data);
-            if let Err(error) = started {
-                let why = error.to_string();
-                self.report(post.transfer, MemberEvent::Failed { why });
-            }
+            self.application
+                .start_posted(host, post.posted_at, post.transfer, post.data);
         }
     }
 

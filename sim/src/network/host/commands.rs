@@ -35,7 +35,7 @@ impl HostNode {
     ) -> Result<(), CommandError> {
         self.application
             .connect(&mut self.host, ctx.now(), id, peers)?;
-        self.collect(ctx);
+        self.collect(ctx.now(), ctx);
         self.finish_event(ctx);
         Ok(())
     }
@@ -82,7 +82,7 @@ impl HostNode {
         let reply = self.application.act(&mut self.host, ctx.now(), id, command);
         if !leaves && !resumes {
             // A leg without connections ends at once.
-            self.collect(ctx);
+            self.collect(ctx.now(), ctx);
         }
         self.finish_event(ctx);
         if leaves {

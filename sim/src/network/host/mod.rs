@@ -38,9 +38,6 @@ pub struct HostNode {
     /// Generator of random packets, which a hostile host sends while its link is idle; `None` for a correct host.
     hostile: Option<Hostile>,
     events: VecDeque<(TransferId, MemberEvent)>,
-    /// Endpoint of a datagram group whose members acknowledge along a binomial tree; `None` if the host is in no such
-    /// group.
-    multicaster: Option<Multicaster>,
     /// Events of the datagram endpoint, each with the time at which the application processed the event's cause.
     multicast_events: VecDeque<(u64, EndpointEvent)>,
 }
@@ -60,7 +57,6 @@ impl HostNode {
             alive: true,
             hostile: None,
             events: VecDeque::new(),
-            multicaster: None,
             multicast_events: VecDeque::new(),
         }
     }
@@ -82,7 +78,7 @@ impl HostNode {
 
     /// The host's endpoint of a datagram group, which belongs to no transfer; `None` if the host has none.
     pub fn multicaster(&self) -> Option<&Multicaster> {
-        self.multicaster.as_ref()
+        self.application.datagrams()
     }
 
     /// Number of ACK and NAK frames received.

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use alfirk_experiment::{MemberEvent, TransferId};
-use alfirk_roce::binomial_ack::{Endpoint as Multicaster, EndpointEvent};
+use alfirk_roce::binomial_ack::{Endpoint, EndpointEvent};
 use alfirk_roce::host::Host;
 
 use super::HostNode;
@@ -12,45 +11,34 @@ use crate::network::Ctx;
 
 impl HostNode {
     /// Sets the endpoint of a datagram group, in place of an earlier one.
-    pub(in crate::network) fn set_multicaster(&mut self, multicaster: Multicaster) {
-        self.multicaster = Some(multicaster);
+    pub(in crate::network) fn set_multicaster(&mut self, endpoint: Endpoint) {
+        self.application.join_datagrams(endpoint);
         self.multicast_events.clear();
     }
 
     /// Calls a function on the datagram endpoint now; `None` if the host has none.
     pub(in crate::network) fn on_multicaster<R>(
         &mut self,
-        act: impl FnOnce(&mut Multicaster, &mut Host, u64) -> R,
+        act: impl FnOnce(&mut Endpoint, &mut Host, u64) -> R,
         ctx: &mut Ctx<'_>,
     ) -> Option<R> {
-        let result = act(self.multicaster.as_mut()?, &mut self.host, ctx.now());
-        self.collect_multicast(ctx.now(), ctx);
+        let endpoint = self.application.datagrams_mut()?;
+        let result = act(endpoint, &mut self.host, ctx.now());
+        self.collect_datagrams(ctx.now(), ctx);
         self.finish_event(ctx);
         Some(result)
     }
 
-    /// Makes the application begin to post a message to all members of the datagram group.
+    /// Makes the application begin to post a message to all members of the datagram group. The message reaches the NIC
+    /// after the time that posting takes.
     pub(in crate::network) fn broadcast(&mut self, data: Arc<[u8]>, ctx: &mut Ctx<'_>) {
         let delay = self.model.posting_ns(data.len() as u64);
         ctx.send(ctx.node(), Message::PostMulticast { data }, delay);
     }
 
-    /// Processes a post of the datagram endpoint that has reached the NIC.
-    pub(super) fn post_multicast(&mut self, data: Arc<[u8]>, ctx: &mut Ctx<'_>) {
-        let Some(multicaster) = &mut self.multicaster else {
-            return;
-        };
-        let sent = multicaster.multicast(&mut self.host, ctx.now(), data);
-        if let Err(error) = sent {
-            let why = error.to_string();
-            self.report(TransferId::MAIN, MemberEvent::Failed { why }, ctx);
-        }
-        self.collect_multicast(ctx.now(), ctx);
-    }
-
     /// Collects the events of the datagram endpoint. `seen_at`: time at which the application processed their cause.
-    pub(super) fn collect_multicast(&mut self, seen_at: u64, ctx: &mut Ctx<'_>) {
-        while let Some(event) = self.multicaster.as_mut().and_then(Multicaster::poll) {
+    pub(super) fn collect_datagrams(&mut self, seen_at: u64, ctx: &mut Ctx<'_>) {
+        while let Some(event) = self.application.poll_datagrams() {
             ctx.note(|| match &event {
                 EndpointEvent::Delivered { id, .. } => format!("{id:?} delivered"),
                 EndpointEvent::Completed { message } => format!("message {message} completed"),

@@ -1,7 +1,6 @@
 //! The NIC of a host, driven by the engine: frames, timers and messages, each of which ends with the sends that are
 //! possible.
 
-use alfirk_roce::binomial_ack::Endpoint as Multicaster;
 use alfirk_roce::host::{HostEvent, Packet};
 use alfirk_roce::rc::QueuePair;
 
@@ -74,19 +73,13 @@ impl HostNode {
         if !self.alive {
             return;
         }
-        if let Some(multicaster) = &mut self.multicaster {
-            if multicaster.poll_timeout().is_some_and(|at| at <= ctx.now()) {
-                multicaster.handle_timeout(&mut self.host, ctx.now());
-                self.collect_multicast(ctx.now(), ctx);
-            }
-        }
         if self.host.poll_timeout().is_some_and(|at| at <= ctx.now()) {
             self.host.handle_timeout(ctx.now());
         }
         let application = &mut self.application;
         if application.poll_timeout().is_some_and(|at| at <= ctx.now()) {
             application.handle_timeout(&mut self.host, ctx.now());
-            self.collect(ctx);
+            self.collect(ctx.now(), ctx);
         }
         self.finish_event(ctx);
     }
@@ -98,7 +91,10 @@ impl HostNode {
         match message {
             Message::NicReceived { frame } => self.host.handle_packet(ctx.now(), &frame),
             Message::AppPosted { event, seen_at } => self.handled(&event, seen_at, ctx),
-            Message::PostMulticast { data } => self.post_multicast(data, ctx),
+            Message::PostMulticast { data } => {
+                self.application.multicast(&mut self.host, ctx.now(), data);
+                self.collect(ctx.now(), ctx);
+            }
             Message::PostFirst { id, data } => self.started(id, data, ctx),
             Message::LegHandled { id } => {
                 let left = self.application.left(id);
@@ -136,14 +132,12 @@ impl HostNode {
         if !ctx.can_transmit(PORT) && self.has_frames() {
             ctx.await_idle(PORT);
         }
-        let multicaster = self.multicaster.as_ref();
         let control = self.flow_control.as_ref();
         let alarms = [
             (self.next_frame_at > ctx.now()).then_some(self.next_frame_at),
             control.and_then(|control| control.poll_timeout(ctx.now())),
             self.host.poll_timeout(),
             self.application.poll_timeout(),
-            multicaster.and_then(Multicaster::poll_timeout),
         ];
         if let Some(at) = alarms.into_iter().flatten().min() {
             ctx.wake_at(at);

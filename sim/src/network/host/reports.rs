@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use alfirk_experiment::{MemberEvent, TransferId};
-use alfirk_roce::application::CommandError;
 use alfirk_roce::host::HostEvent;
 
 use super::HostNode;
@@ -15,33 +14,21 @@ impl HostNode {
         // The application began to post at this earlier time.
         let posting = self.model.posting_ns(data.len() as u64);
         let posted_at = ctx.now().saturating_sub(posting);
-        let started = self.application.start(&mut self.host, posted_at, id, data);
-        match started {
-            Ok(()) => {}
-            // The orchestrator may have closed the transfer meanwhile.
-            Err(CommandError::NoTransfer(_)) => return,
-            Err(error) => {
-                let why = error.to_string();
-                self.report(id, MemberEvent::Failed { why }, ctx);
-            }
-        }
-        self.collect(ctx);
+        self.application
+            .start_posted(&mut self.host, posted_at, id, data);
+        self.collect(ctx.now(), ctx);
     }
 
     /// Processes an event that the application has handled at `seen_at`. The posts that result reach the NIC now.
     pub(super) fn handled(&mut self, event: &HostEvent, seen_at: u64, ctx: &mut Ctx<'_>) {
         let (host, now) = (&mut self.host, ctx.now());
-        if let Some(multicaster) = &mut self.multicaster {
-            if multicaster.handle_event(host, now, event) {
-                return self.collect_multicast(seen_at, ctx);
-            }
-        }
         self.application.handle_event(host, now, seen_at, event);
-        self.collect(ctx);
+        self.collect(seen_at, ctx);
     }
 
-    /// Collects the events of the application.
-    pub(super) fn collect(&mut self, ctx: &mut Ctx<'_>) {
+    /// Collects the events of the application. `seen_at`: time at which the application processed their cause.
+    pub(super) fn collect(&mut self, seen_at: u64, ctx: &mut Ctx<'_>) {
+        self.collect_datagrams(seen_at, ctx);
         while let Some((id, event)) = self.application.poll() {
             self.report(id, event, ctx);
         }
