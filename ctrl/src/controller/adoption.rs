@@ -119,18 +119,18 @@ impl Adoption {
         let Some(orphans) = self.orphans() else {
             return;
         };
-        for (index, part) in reconstruct_parts(&network.program, found) {
+        for (index, part) in reconstruct_parts(network.program(), found) {
             let mcst_id = part.mcst_id;
             let is_ours = groups.contains(mcst_id);
-            let may_be = network.config.group_range.may_be_group(mcst_id);
+            let may_be = network.config().group_range.may_be_group(mcst_id);
             let slots = part.receivers.values().map(|delivery| delivery.slot);
             let (paths, slots) = (part.ports.len(), slots.collect());
-            let capacity = groups.resources.capacity_mut(switch);
-            if !is_ours && may_be && capacity.reserve(index, paths, slots) {
+            let resources = groups.resources_mut();
+            if !is_ours && may_be && resources.reserve(switch, index, paths, slots) {
                 orphans.switches[switch.0].parts.insert(index, part);
                 let parts = orphans.groups.entry(mcst_id).or_default();
                 parts.insert((switch, index));
-                groups.resources.reserve_address(mcst_id);
+                groups.resources_mut().reserve_address(mcst_id);
             }
         }
     }
@@ -148,12 +148,12 @@ impl Adoption {
             return;
         };
         for (index, part) in std::mem::take(&mut orphans.switches[switch.0]).parts {
-            groups.resources.capacity_mut(switch).release(index);
+            groups.resources_mut().release(switch, index);
             if let Some(parts) = orphans.groups.get_mut(&part.mcst_id) {
                 parts.remove(&(switch, index));
                 if parts.is_empty() {
                     orphans.groups.remove(&part.mcst_id);
-                    groups.resources.release_address(part.mcst_id);
+                    groups.resources_mut().release_address(part.mcst_id);
                 }
             }
         }
@@ -178,22 +178,21 @@ impl Adoption {
                     let first = &group.parts[0];
                     let read = registers::read(first.group_index, REGISTER_AGG, 0);
                     let switch = first.switch;
-                    network.loads.add(&group.tree);
+                    network.add_load(&group.tree);
                     groups
-                        .resources
-                        .virtual_qpns
-                        .record(mcst_id, group.virtual_qpn);
+                        .resources_mut()
+                        .record_virtual_qpn(mcst_id, group.virtual_qpn);
                     groups.insert(Registration::in_use(group));
                     network.submit(now, switch, Owner::Adoption(mcst_id), Task::Registers(read));
                     adopted.push(mcst_id);
                 }
                 None => {
                     for (switch, index) in parts {
-                        let deletions = orphans.deletions(&network.program, *switch, *index);
-                        groups.resources.capacity_mut(*switch).release(*index);
+                        let deletions = orphans.deletions(network.program(), *switch, *index);
+                        groups.resources_mut().release(*switch, *index);
                         network.submit(now, *switch, Owner::Detached, Task::Write(deletions));
                     }
-                    groups.resources.release_address(mcst_id);
+                    groups.resources_mut().release_address(mcst_id);
                 }
             }
         }
@@ -233,7 +232,7 @@ impl Orphans {
         let mut members: Vec<GroupMember> = Vec::new();
         for (_, _, part) in parts() {
             for delivery in part.receivers.values() {
-                let mut member = member(&network.topology, delivery)?;
+                let mut member = member(network.topology(), delivery)?;
                 member.spec.may_send = !part.receive_only.contains(&member.spec.ip);
                 members.push(member);
             }
@@ -251,7 +250,7 @@ impl Orphans {
                 slots: slots.map(|(port, to)| (*port, to.slot)).collect(),
             };
             let ports = tree.ports_on(switch);
-            GroupPart::new(&network.topology, switch, &allocation, ports, &bridges)
+            GroupPart::new(network.topology(), switch, &allocation, ports, &bridges)
         });
         let group = Group {
             mcst_id,
@@ -268,12 +267,12 @@ impl Orphans {
             tree,
         };
         let hosts: Vec<_> = group.members.iter().map(|member| member.host).collect();
-        let is_whole = group.tree.spans(&network.topology, &hosts)
+        let is_whole = group.tree.spans(network.topology(), &hosts)
             && group.parts.iter().all(|on| {
                 let found = &self.switches[on.switch.0].found;
-                let entries = group.entries(&network.program, on);
+                let entries = group.entries(network.program(), on);
                 entries.iter().all(|entry| found.contains(entry))
-                    && found.contains(&group.publication(&network.program, on))
+                    && found.contains(&group.publication(network.program(), on))
             });
         is_whole.then_some(group)
     }

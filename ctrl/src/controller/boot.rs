@@ -132,11 +132,11 @@ impl Procedure for Boot {
     ];
 
     fn find<'a>(parts: &Parts<'a>, switch: SwitchIndex) -> Option<&'a Run<Boot>> {
-        parts.network.switches.phase(switch).boot()
+        parts.network.switches().phase(switch).boot()
     }
 
     fn find_mut(holders: Holders<'_>, switch: SwitchIndex) -> Option<&mut Run<Boot>> {
-        holders.network.switches.phase_mut(switch).boot_mut()
+        holders.network.switches_mut().phase_mut(switch).boot_mut()
     }
 
     fn owner(switch: SwitchIndex) -> Owner {
@@ -262,7 +262,7 @@ impl Boot {
         let tasks = lost.flat_map(|(group, on)| {
             let InitialRegisters {
                 position, source, ..
-            } = self.initial_registers_of(&parts.network.topology, group);
+            } = self.initial_registers_of(parts.network.topology(), group);
             group.registers_from(position, source, on, &BTreeMap::new())
         });
         tasks
@@ -271,12 +271,12 @@ impl Boot {
     }
 
     fn group_sources(&self, parts: &Parts) -> SwitchTasks {
-        if parts.network.program.group_registers.is_some() {
+        if parts.network.program().group_registers.is_some() {
             return Vec::new();
         }
         let lost = self.lost_groups(parts.groups);
         let tasks = lost.flat_map(|(group, on)| {
-            let start = self.initial_registers_of(&parts.network.topology, group);
+            let start = self.initial_registers_of(parts.network.topology(), group);
             registers::after_init(on.group_index, start.position, start.source)
         });
         let switch_tasks =
@@ -287,7 +287,7 @@ impl Boot {
     fn group_entries(&self, parts: &Parts) -> SwitchTasks {
         let groups = parts.groups.on_switch(self.switch);
         groups
-            .flat_map(|(group, on)| self.write_missing(group.entries(&parts.network.program, on)))
+            .flat_map(|(group, on)| self.write_missing(group.entries(parts.network.program(), on)))
             .collect()
     }
 
@@ -295,11 +295,11 @@ impl Boot {
         let lost = self.lost_groups(parts.groups);
         let entries = lost.map(|(group, on)| {
             match self
-                .initial_registers_of(&parts.network.topology, group)
+                .initial_registers_of(parts.network.topology(), group)
                 .is_certain
             {
-                true => group.publication(&parts.network.program, on),
-                false => group.wide_publication(&parts.network.program, on),
+                true => group.publication(parts.network.program(), on),
+                false => group.wide_publication(parts.network.program(), on),
             }
         });
         entries.flat_map(|entry| self.write(vec![entry])).collect()
@@ -307,7 +307,7 @@ impl Boot {
 
     /// Updates that delete unwanted entries of the switch, and withdraw the groups whose registers it has lost.
     fn cleanup_updates(&self, parts: &Parts) -> Vec<Update> {
-        let (switch, found, program) = (self.switch, &self.found, &parts.network.program);
+        let (switch, found, program) = (self.switch, &self.found, parts.network.program());
         if found.is_empty() {
             return Vec::new();
         }
@@ -355,8 +355,8 @@ pub(super) fn prepare(
     entries: Snapshot,
 ) {
     let here = groups.on_switch(switch).filter(|(group, on)| {
-        let mut shown = group.paths(&network.program, on);
-        shown.push(group.publication(&network.program, on));
+        let mut shown = group.paths(network.program(), on);
+        shown.push(group.publication(network.program(), on));
         has_kept_state && shown.iter().all(|entry| entries.contains(entry))
     });
     let boot = Boot {
@@ -367,7 +367,7 @@ pub(super) fn prepare(
         initial_registers: BTreeMap::new(),
     };
     let phase = SwitchPhase::Booting(Box::new(Run::new(boot)));
-    network.switches.enter(switch, phase);
+    network.switches_mut().enter(switch, phase);
 }
 
 /// Ends the boot procedure of a switch. Returns the entries that the switch had when its session opened, and the commands
@@ -376,8 +376,8 @@ pub(super) fn finish(
     network: &mut Network,
     switch: SwitchIndex,
 ) -> Option<(Snapshot, Vec<Command>)> {
-    network.switches.phase(switch).boot()?;
-    let SwitchPhase::Booting(run) = network.switches.enter(switch, SwitchPhase::Off) else {
+    network.switches().phase(switch).boot()?;
+    let SwitchPhase::Booting(run) = network.switches_mut().enter(switch, SwitchPhase::Off) else {
         return None;
     };
     let (boot, outcome) = run.into_outcome();
@@ -385,7 +385,7 @@ pub(super) fn finish(
         network.with_session(switch, |session, _| session.fail(error));
         return None;
     }
-    network.switches.enter(switch, SwitchPhase::InUse);
+    network.switches_mut().enter(switch, SwitchPhase::InUse);
     network.reply(ApiReply::SwitchReady { switch });
     let uncertain = boot.initial_registers.into_iter();
     let uncertain = uncertain.filter(|(_, start)| !start.is_certain);
@@ -401,14 +401,15 @@ fn process_readings(
     groups: &mut Groups,
     switch: SwitchIndex,
 ) -> Result<Option<Command>, SwitchError> {
-    let Some(run) = network.switches.phase_mut(switch).boot_mut() else {
+    let (topology, switches) = network.topology_and_switches();
+    let Some(run) = switches.phase_mut(switch).boot_mut() else {
         return Ok(None);
     };
     let boot = &mut run.procedure;
     let lost = boot.lost_groups(groups);
     let initial_registers: BTreeMap<Ipv4Addr, InitialRegisters> = lost
         .map(|(group, _)| {
-            let start = boot.compute_initial_registers(&network.topology, group);
+            let start = boot.compute_initial_registers(topology, group);
             (group.mcst_id, start)
         })
         .collect();
@@ -433,13 +434,11 @@ pub(super) fn underlay_entries(
     datagrams: &Datagrams,
     switch: SwitchIndex,
 ) -> UnderlayEntries {
-    let Network {
-        program,
-        topology,
-        config,
-        ..
-    } = network;
-    let mut entries = network.underlay.entries(program, topology, config, switch);
+    let (program, topology) = (network.program(), network.topology());
+    let config = network.config();
+    let mut entries = network
+        .underlay()
+        .entries(program, topology, config, switch);
     let (first, second) = datagrams.entries(program, switch);
     entries.first.extend(first);
     entries.second.extend(second);

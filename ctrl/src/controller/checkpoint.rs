@@ -29,7 +29,7 @@ impl Checkpoints {
     /// Time of the next reading of group positions; `None` if readings are disabled or no group's tree is a single switch.
     pub(super) fn poll_timeout(&self, network: &Network, groups: &Groups) -> Option<u64> {
         let mut groups = groups.iter().filter(|r| r.is_ready());
-        let is_wanted = network.config.checkpoint_interval_ns > 0
+        let is_wanted = network.config().checkpoint_interval_ns > 0
             && groups.any(|registration| registration.group().parts.len() == 1);
         is_wanted.then_some(self.next)
     }
@@ -46,7 +46,7 @@ impl Checkpoints {
         if next.is_none_or(|at| at > now) {
             return;
         }
-        self.next = now + network.config.checkpoint_interval_ns;
+        self.next = now + network.config().checkpoint_interval_ns;
         for registration in groups.iter().filter(|r| r.is_at_rest()) {
             let group = registration.group();
             let [on] = &group.parts[..] else { continue };

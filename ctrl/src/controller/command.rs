@@ -147,7 +147,7 @@ impl Controller {
                 groups.remove_members(network, mcst_id, members)
             }
             Command::RerouteIfBroken(mcst_id) => {
-                let topology = &network.topology;
+                let topology = network.topology();
                 let is_broken = |group| self.health.is_broken(topology, group);
                 match groups.group(mcst_id).is_some_and(is_broken) {
                     true => groups.reroute(network, mcst_id),

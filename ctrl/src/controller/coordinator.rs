@@ -101,8 +101,8 @@ impl Controller {
         }
         let failures = self.health.timeout(now, &mut self.network, &self.groups);
         self.execute(now, failures);
-        while let Some(commands) = self.leases.timeout(now, &mut self.network, &self.groups) {
-            self.execute(now, commands);
+        while let Some(command) = self.leases.timeout(now, &mut self.network, &self.groups) {
+            self.execute(now, [command]);
         }
         let (network, groups) = (&mut self.network, &self.groups);
         self.recoveries.timeout(now, network, groups);
@@ -116,16 +116,16 @@ impl Controller {
 
     /// Processes the notices of all sessions until there are none, and collects the messages to their switches.
     pub(super) fn process_notices(&mut self, now: u64) {
-        while let Some(switch) = self.network.switches.pop_with_output() {
-            while let Some((from, task)) = self.network.switches.pop_flush() {
+        while let Some(switch) = self.network.switches_mut().pop_with_output() {
+            while let Some((from, task)) = self.network.switches_mut().pop_flush() {
                 if !self.markers.flush(now, &mut self.network, from, task) {
                     self.end_task(now, task, Ok(0));
                 }
             }
-            while let Some(notice) = self.network.switches.poll_notice(switch) {
+            while let Some(notice) = self.network.switches_mut().poll_notice(switch) {
                 self.process_notice(now, switch, notice);
             }
-            self.network.switches.collect_output(switch);
+            self.network.switches_mut().collect_output(switch);
         }
         let is_ready = self.is_ready();
         if is_ready && !self.was_ready {
@@ -156,7 +156,7 @@ impl Controller {
                 self.execute(now, commands);
             }
             Notice::Counted(task, result) => {
-                network.switches.end_task(task);
+                network.switches_mut().end_task(task);
                 self.counting
                     .counted(network, self.punts.stats(), task, result);
             }
@@ -177,7 +177,7 @@ impl Controller {
 
     fn start_boot(&mut self, now: u64, switch: SwitchIndex, found: InitialState) {
         let (network, groups) = (&mut self.network, &mut self.groups);
-        groups.resources.end_quarantine(switch);
+        groups.resources_mut().end_quarantine(switch);
         let entries = Snapshot::new(found.entities);
         self.adoption.record(network, groups, switch, &entries);
         boot::prepare(network, groups, switch, found.has_kept_state, entries);
@@ -189,7 +189,7 @@ impl Controller {
         if network.is_ready(switch) {
             self.health.note_disconnected(now, network, switch);
         }
-        network.switches.enter(switch, boot::SwitchPhase::Off);
+        network.switches_mut().enter(switch, boot::SwitchPhase::Off);
         self.punts.discard_switch(network, switch);
         self.recoveries.discard_switch(switch);
         let flushes = self.markers.discard_switch(switch);
@@ -202,7 +202,7 @@ impl Controller {
 
     /// Passes the result of a task to its owner.
     pub(super) fn end_task(&mut self, now: u64, task: TaskId, result: Result<u64, SwitchError>) {
-        let Some(owner) = self.network.switches.end_task(task) else {
+        let Some(owner) = self.network.switches_mut().end_task(task) else {
             return;
         };
         let (network, groups) = (&mut self.network, &mut self.groups);
@@ -271,7 +271,7 @@ impl Controller {
     pub(super) fn reroute_around_failures(&mut self, now: u64) {
         self.health.change_routes(now, &mut self.network);
         self.datagrams.reroute(now, &mut self.network);
-        let topology = &self.network.topology;
+        let topology = self.network.topology();
         let groups = self.groups.iter().map(|registration| registration.group());
         let broken = groups.filter(|group| self.health.is_broken(topology, group));
         let broken: Vec<_> = broken.map(|group| group.mcst_id).collect();

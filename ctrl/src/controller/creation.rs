@@ -73,33 +73,33 @@ impl Procedure for Creation {
 impl Creation {
     fn registers(&self, parts: &Parts) -> Vec<SwitchTask<Infallible>> {
         self.switch_tasks(parts, |group, on| {
-            group.registers(&parts.network.topology, on, &BTreeMap::new())
+            group.registers(parts.network.topology(), on, &BTreeMap::new())
         })
     }
 
     fn entries(&self, parts: &Parts) -> Vec<SwitchTask<Infallible>> {
         self.switch_tasks(parts, |group, on| {
-            vec![Task::Write(group.entries(&parts.network.program, on))]
+            vec![Task::Write(group.entries(parts.network.program(), on))]
         })
     }
 
     fn publication(&self, parts: &Parts) -> Vec<SwitchTask<Infallible>> {
         self.switch_tasks(parts, |group, on| {
             vec![Task::Write(vec![
-                group.publication(&parts.network.program, on)
+                group.publication(parts.network.program(), on)
             ])]
         })
     }
 
     fn withdrawal(&self, parts: &Parts) -> Vec<SwitchTask<Infallible>> {
         self.switch_tasks(parts, |group, _| {
-            vec![Task::Write(vec![group.withdrawal(&parts.network.program)])]
+            vec![Task::Write(vec![group.withdrawal(parts.network.program())])]
         })
     }
 
     fn removal(&self, parts: &Parts) -> Vec<SwitchTask<Infallible>> {
         self.switch_tasks(parts, |group, on| {
-            vec![Task::Write(group.removal(&parts.network.program, on))]
+            vec![Task::Write(group.removal(parts.network.program(), on))]
         })
     }
 

@@ -50,7 +50,7 @@ impl DatagramGroup {
     /// Builds the tree of the reachable members. For switches outside the tree, selects the port that leads to it.
     fn build(network: &Network, index: u16, members: BTreeSet<HostIndex>) -> DatagramGroup {
         let reached_from = |first: HostIndex| -> Vec<HostIndex> {
-            let (root, _) = network.topology.attachment(first);
+            let (root, _) = network.topology().attachment(first);
             let rest = members.iter().copied().filter(|host| *host != first);
             [first]
                 .into_iter()
@@ -62,7 +62,7 @@ impl DatagramGroup {
         let mut roots = BTreeSet::new();
         let firsts = members
             .iter()
-            .filter(|first| roots.insert(network.topology.attachment(**first).0));
+            .filter(|first| roots.insert(network.topology().attachment(**first).0));
         let trees = firsts.map(|first| reached_from(*first));
         let reached =
             trees.max_by_key(|hosts| (hosts.len(), std::cmp::Reverse(hosts.first().copied())));
@@ -74,8 +74,8 @@ impl DatagramGroup {
             ports_to_tree: BTreeMap::new(),
         };
         if let Some(hosts) = reached {
-            group.tree = Tree::grow(&network.planner, &network.view(), &hosts);
-            for switch in network.topology.switch_indexes() {
+            group.tree = network.grow_tree(&hosts);
+            for switch in network.topology().switch_indexes() {
                 let is_outside = group.tree.ports_on(switch).next().is_none();
                 if is_outside && network.paths().reaches(switch, hosts[0]) {
                     // Each hop is nearer to that member, and its switch is in the tree.
@@ -152,10 +152,10 @@ impl Datagrams {
         if !group.is_multicast() {
             return Err(GroupError::NotMulticast(group));
         }
-        if network.program.datagram_groups.is_none() {
+        if network.program().datagram_groups.is_none() {
             return Err(GroupError::NoDatagrams);
         }
-        let index = network.topology.host_with_ip(host);
+        let index = network.topology().host_with_ip(host);
         let index = index.ok_or(GroupError::UnknownHost(host))?;
         let known = self.groups.get(&group);
         let mut members = known.map_or_else(BTreeSet::new, |known| known.members.clone());
@@ -175,7 +175,7 @@ impl Datagrams {
 
     fn free_index(&self, network: &Network) -> Result<u16, GroupError> {
         let taken: BTreeSet<u16> = self.groups.values().map(|g| g.index).collect();
-        let capacity = network.program.sizes.datagram_groups;
+        let capacity = network.program().sizes.datagram_groups;
         let mut all = (0..=u16::MAX).take(capacity as usize);
         all.find(|index| !taken.contains(index))
             .ok_or(GroupError::DatagramGroupsFull(capacity))
@@ -195,20 +195,20 @@ impl Datagrams {
             None => self.groups.remove(&group),
         };
         if let Some(old) = &old {
-            network.loads.remove(&old.tree);
+            network.remove_load(&old.tree);
         }
         if let Some(next) = &next {
-            network.loads.add(&next.tree);
+            network.add_load(&next.tree);
         }
         let mut tasks = BTreeSet::new();
         for switch in network.ready_switches() {
             let entries = |state: &Option<DatagramGroup>| {
                 let state = state.as_ref();
-                state.map_or_else(Vec::new, |s| s.entries(&network.program, group, switch))
+                state.map_or_else(Vec::new, |s| s.entries(network.program(), group, switch))
             };
             let (before, after) = (entries(&old), entries(&next));
             let held = Snapshot::of_updates(&before);
-            let Some(table) = &network.program.datagram_groups else {
+            let Some(table) = &network.program().datagram_groups else {
                 continue;
             };
             let surplus =

@@ -3,29 +3,62 @@
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-use super::bridge::GroupMember;
-use super::group::{Group, GroupPart};
+use super::bridge::{Bridges, GroupMember};
+use super::capacity::TableFull;
+use super::group::{resource_demand, Group, GroupPart};
 use super::network::Network;
 use super::punt::PartIndex;
 use super::recovery::PartKey;
 use super::registration::Registration;
 use super::resources::Resources;
-use crate::topology::SwitchIndex;
+use crate::topology::{SwitchIndex, Topology};
 
 /// All groups, by address, and the resources that they use.
 pub(super) struct Groups {
     registrations: BTreeMap<Ipv4Addr, Registration>,
-    pub(super) resources: Resources,
+    resources: Resources,
 }
 
 impl Groups {
     /// Creates the state of a network without groups.
     pub(super) fn new(network: &Network) -> Groups {
-        let switches = network.topology.switches().len();
+        let switches = network.topology().switches().len();
         Groups {
             registrations: BTreeMap::new(),
-            resources: Resources::new(&network.config, &network.program.sizes, switches),
+            resources: Resources::new(network.config(), &network.program().sizes, switches),
         }
+    }
+
+    /// The resources that groups use.
+    pub(super) fn resources(&self) -> &Resources {
+        &self.resources
+    }
+
+    pub(super) fn resources_mut(&mut self) -> &mut Resources {
+        &mut self.resources
+    }
+
+    /// Allocates the resources of a group's part on a switch with these ports. `kept`: receiver slots that hosts already
+    /// have there, by port.
+    pub(super) fn allocate_part<P>(
+        &mut self,
+        topology: &Topology,
+        (switch, ports): (SwitchIndex, P),
+        kept: BTreeMap<u32, u32>,
+        bridges: &Bridges,
+    ) -> Result<GroupPart, TableFull>
+    where
+        P: Iterator<Item = u32> + Clone,
+    {
+        let wanted = resource_demand(topology, switch, ports.clone(), kept);
+        let allocation = self.resources.allocate(switch, &wanted)?;
+        Ok(GroupPart::new(
+            topology,
+            switch,
+            &allocation,
+            ports,
+            bridges,
+        ))
     }
 
     /// Registration of a group; `None` if there is no group with this address.

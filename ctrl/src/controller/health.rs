@@ -198,7 +198,7 @@ impl Health {
     /// Records that a switch has disconnected.
     pub(super) fn note_disconnected(&mut self, now: u64, network: &Network, switch: SwitchIndex) {
         if !self.failed_switches.contains(&switch) {
-            let deadline = now + network.config.dead_switch_ns;
+            let deadline = now + network.config().dead_switch_ns;
             self.failure_deadlines.entry(switch).or_insert(deadline);
         }
     }
@@ -485,7 +485,7 @@ impl Health {
                     dead.push(member.spec.ip);
                     continue;
                 }
-                let Some(neighbour) = network.topology.neighbour_at(on.switch, path.port) else {
+                let Some(neighbour) = network.topology().neighbour_at(on.switch, path.port) else {
                     continue;
                 };
                 let Node::Switch(next) = neighbour.peer.node else {
@@ -507,9 +507,13 @@ impl Health {
 
     /// Computes paths without failed links and switches, and changes the routes accordingly.
     pub(super) fn change_routes(&self, now: u64, network: &mut Network) {
-        let paths = Paths::without(&network.topology, &self.failed_links, &self.failed_switches);
-        let underlay = Underlay::new(&network.topology, paths, network.config.group_range);
-        let old = std::mem::replace(&mut network.underlay, underlay);
+        let paths = Paths::without(
+            network.topology(),
+            &self.failed_links,
+            &self.failed_switches,
+        );
+        let underlay = Underlay::new(network.topology(), paths, network.config().group_range);
+        let old = network.replace_underlay(underlay);
         for switch in network.ready_switches() {
             let updates = route_changes(network, switch, &old);
             if !updates.is_empty() {
@@ -536,11 +540,11 @@ impl Health {
 /// Time in nanoseconds after which a member of a group is taken as failed. It is long enough for several round trips with
 /// full queues, and it ends before the queue pairs of the other members give up.
 fn failure_timeout(network: &Network, group: &Group) -> u64 {
-    let longest = group.tree.longest_ns(&network.topology);
+    let longest = group.tree.longest_ns(network.topology());
     let needed = longest.saturating_mul(PASSES);
     group
         .retry_timeout
-        .dead_after_ns(network.config.dead_member_ns.max(needed))
+        .dead_after_ns(network.config().dead_member_ns.max(needed))
 }
 
 /// Interval in nanoseconds at which the controller reads the registers of a group's switches (the newest acknowledged PSN of
@@ -548,25 +552,25 @@ fn failure_timeout(network: &Network, group: &Group) -> u64 {
 fn probe_interval(network: &Network, groups: &Groups, mcst_id: Ipv4Addr) -> u64 {
     let group = groups.group(mcst_id);
     let failure_timeout = group.map_or(u64::MAX, |group| failure_timeout(network, group));
-    network.config.probe_interval_ns.min(failure_timeout / 8)
+    network.config().probe_interval_ns.min(failure_timeout / 8)
 }
 
 /// Updates that change the entries of a switch from those of `old` to those of the current underlay.
 fn route_changes(network: &Network, switch: SwitchIndex, old: &Underlay) -> Vec<Update> {
     let entries = |underlay: &Underlay| {
-        let program = &network.program;
-        let both = underlay.entries(program, &network.topology, &network.config, switch);
+        let program = network.program();
+        let both = underlay.entries(program, network.topology(), network.config(), switch);
         both.first
             .into_iter()
             .chain(both.second)
             .collect::<Vec<_>>()
     };
-    let (before, after) = (entries(old), entries(&network.underlay));
+    let (before, after) = (entries(old), entries(network.underlay()));
     let held = Snapshot::of_updates(&before);
     let mut updates = held.missing(after.clone());
     updates.extend(held.surplus_deletions(
         &Snapshot::of_updates(&after),
-        network.program.routes.id(),
+        network.program().routes.id(),
         |_| false,
     ));
     updates

@@ -49,8 +49,8 @@ impl Network {
                 _ => None,
             },
             Event::Link { link, is_up } => {
-                let [a, b] = self.topology.link(*link).ends;
-                let (a, b) = (self.topology.show_end(a), self.topology.show_end(b));
+                let [a, b] = self.topology().link(*link).ends;
+                let (a, b) = (self.topology().show_end(a), self.topology().show_end(b));
                 let state = if *is_up { "up" } else { "down" };
                 Some(format!("link {a} - {b} is {state}"))
             }
@@ -69,7 +69,7 @@ impl Network {
                 update::Type::Delete => "deletes",
                 update::Type::Unspecified => "writes",
             };
-            let text = format!("{kind} {}", self.program.describe(update));
+            let text = format!("{kind} {}", self.program().describe(update));
             let family = without_index(&text).to_owned();
             let place = *places.entry(family).or_insert_with(|| {
                 counts.push((text, 0));

@@ -73,7 +73,7 @@ impl Leases {
         groups: &Groups,
         mcst_id: Ipv4Addr,
     ) {
-        let lease_ns = network.config.lease_ns;
+        let lease_ns = network.config().lease_ns;
         if lease_ns == 0 || !groups.is_ready(mcst_id) {
             return;
         }
@@ -86,20 +86,21 @@ impl Leases {
         self.checks.set(mcst_id, now + check_interval(lease_ns));
     }
 
-    /// Checks the lease of the next group whose check is due. Returns the commands that follow from it; `None` if no check is
-    /// due.
+    /// Checks the leases whose check is due, up to the first from which a command follows. Returns the command; `None` if
+    /// no check is due any more.
     pub(super) fn timeout(
         &mut self,
         now: u64,
         network: &mut Network,
         groups: &Groups,
-    ) -> Option<Vec<Command>> {
-        let mcst_id = self.checks.pop_due(now)?;
-        Some(
-            self.check(now, network, groups, mcst_id)
-                .into_iter()
-                .collect(),
-        )
+    ) -> Option<Command> {
+        while let Some(mcst_id) = self.checks.pop_due(now) {
+            let command = self.check(now, network, groups, mcst_id);
+            if command.is_some() {
+                return command;
+            }
+        }
+        None
     }
 
     fn check(
@@ -109,7 +110,7 @@ impl Leases {
         groups: &Groups,
         mcst_id: Ipv4Addr,
     ) -> Option<Command> {
-        let lease_ns = network.config.lease_ns;
+        let lease_ns = network.config().lease_ns;
         let (Some(lease), Some(registration)) = (
             self.leases.get(&mcst_id).copied(),
             groups.get(mcst_id).filter(|r| r.is_ready()),
@@ -123,7 +124,7 @@ impl Leases {
             ..lease
         };
         let group = registration.group();
-        let leader = group.members.first().map(|member| member.spec.ip);
+        let leader = groups.leader_of(mcst_id);
         let mut ready = group.parts.iter();
         let on = ready.find(|on| network.is_ready(on.switch));
         let is_over = now - alive_at >= lease_ns;
@@ -159,7 +160,7 @@ impl Leases {
         mcst_id: Ipv4Addr,
         result: &Result<u64, SwitchError>,
     ) {
-        let lease_ns = network.config.lease_ns;
+        let lease_ns = network.config().lease_ns;
         let Some(lease) = self.leases.get_mut(&mcst_id) else {
             return;
         };

@@ -72,7 +72,7 @@ impl Markers {
             return;
         }
         let mut directions = 0;
-        for end in network.topology.link(link).ends {
+        for end in network.topology().link(link).ends {
             if let Node::Switch(switch) = end.node {
                 directions += u8::from(self.await_marker(now, network, (switch, end.port), None));
             }
@@ -103,7 +103,7 @@ impl Markers {
         from: SwitchPort,
         task: Option<TaskId>,
     ) -> bool {
-        let Some(behind) = network.topology.neighbour_at(from.0, from.1) else {
+        let Some(behind) = network.topology().neighbour_at(from.0, from.1) else {
             return false;
         };
         let Node::Switch(next) = behind.peer.node else {
@@ -134,7 +134,7 @@ impl Markers {
         };
         waiting.attempts += 1;
         let (switch, port) = waiting.from;
-        let link = network.topology.link(waiting.link).attributes;
+        let link = network.topology().link(waiting.link).attributes;
         let packet = Repr {
             kind: Kind::Alive,
             seq: 0,
@@ -144,10 +144,10 @@ impl Markers {
             nodes: Vec::new(),
         };
         self.next = self.next.wrapping_add(1);
-        let to = marker_address(&network.config);
+        let to = marker_address(network.config());
         let frame = frame::build(VIRTUAL_MAC, to, to, &packet);
         network.send_frame(switch, port, frame);
-        let test_ns = network.config.link_test_ns.max(2 * link.longest_ns());
+        let test_ns = network.config().link_test_ns.max(2 * link.longest_ns());
         let next = now + test_ns / u64::from(MAX_ATTEMPTS);
         self.timers.set(at, next);
     }

@@ -108,7 +108,7 @@ impl Controller {
         let network = Network::new(topology, config)?;
         Ok(Controller {
             groups: Groups::new(&network),
-            adoption: Adoption::new(&network.topology),
+            adoption: Adoption::new(network.topology()),
             network,
             was_ready: false,
             mrp: Mrp::default(),
@@ -125,12 +125,12 @@ impl Controller {
 
     /// The network that this controller manages.
     pub fn topology(&self) -> &Topology {
-        &self.network.topology
+        self.network.topology()
     }
 
     /// Whether every switch has its pipeline, routes and groups.
     pub fn is_ready(&self) -> bool {
-        self.network.switches.are_all_ready()
+        self.network.switches().are_all_ready()
     }
 
     /// Processes an event at time `now`: nanoseconds since any epoch, monotonic.
@@ -152,14 +152,14 @@ impl Controller {
 
     /// Returns the next effect; `None` if there is none.
     pub fn poll(&mut self) -> Option<Effect> {
-        self.network.switches.poll_effect()
+        self.network.switches_mut().poll_effect()
     }
 
     /// Time at which the driver must send [`Event::Timeout`], in nanoseconds; `None` if none is needed. Earlier or
     /// additional timeouts have no effect.
     pub fn poll_timeout(&self) -> Option<u64> {
         [
-            self.network.switches.poll_timeout(),
+            self.network.switches().poll_timeout(),
             self.mrp.poll_timeout(),
             self.health.poll_timeout(),
             self.leases.poll_timeout(),
@@ -174,19 +174,19 @@ impl Controller {
 
     /// Reports the state of switches and groups.
     pub fn status(&self) -> StatusReport {
-        let switches = self.network.topology.switch_indexes().map(|index| {
-            let switches = &self.network.switches;
+        let switches = self.network.topology().switch_indexes().map(|index| {
+            let switches = &self.network.switches();
             SwitchStatus {
                 name: self.network.name(index).to_owned(),
                 state: switches.state(index),
-                groups: self.groups.resources.capacity(index).groups(),
+                groups: self.groups.resources().capacity(index).groups(),
                 round_trip_ns: switches.session(index).round_trip(),
             }
         });
         StatusReport {
             switches: switches.collect(),
             groups: self.groups.status(&self.network),
-            avoided: self.health.avoided(&self.network.topology),
+            avoided: self.health.avoided(self.network.topology()),
             registrations: self.mrp_stats(),
             punts: *self.punts.stats(),
         }
@@ -209,7 +209,7 @@ impl Controller {
 
     /// Serialises the groups in use as JSON; equal groups result in equal text.
     pub fn save(&self) -> String {
-        self.groups.save(&self.network.topology)
+        self.groups.save(self.network.topology())
     }
 
     /// Restores the groups of an earlier controller. Must be called before the first event.
@@ -220,7 +220,7 @@ impl Controller {
     ///
     /// The text is not a saved state, or a saved group does not fit the network.
     pub fn restore(&mut self, text: &str) -> Result<(), RestoreError> {
-        let has_leases = self.network.config.lease_ns > 0;
+        let has_leases = self.network.config().lease_ns > 0;
         let (leases, mrp) = (&mut self.leases, &mut self.mrp);
         self.groups
             .restore(&mut self.network, text, |groups, mcst_id| {

@@ -7,21 +7,21 @@ use super::switches::{Owner, Switches};
 use super::underlay::Underlay;
 use crate::tables::{PacketOutHeader, Program};
 use crate::topology::{HostIndex, Node, Paths, SwitchIndex, Topology};
-use crate::tree::{Planner, PortLoads, View};
+use crate::tree::{Planner, PortLoads, Tree, View};
 
 /// The network: what all parts of the controller read, and the switches, to which they submit tasks and frames.
 pub(super) struct Network {
-    pub(super) topology: Topology,
-    pub(super) config: ControllerConfig,
-    pub(super) program: Program,
-    pub(super) planner: Planner,
+    topology: Topology,
+    config: ControllerConfig,
+    program: Program,
+    planner: Planner,
     /// Routes and other entries that do not depend on groups, without failed links and switches.
-    pub(super) underlay: Underlay,
+    underlay: Underlay,
     /// Number of groups whose trees use each port.
-    pub(super) loads: PortLoads,
+    loads: PortLoads,
     /// Hash of the pipeline configuration, computed once because the configuration is large.
     fingerprint: u64,
-    pub(super) switches: Switches,
+    switches: Switches,
 }
 
 impl Network {
@@ -49,6 +49,62 @@ impl Network {
             underlay,
             loads: PortLoads::default(),
         })
+    }
+
+    pub(super) fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    pub(super) fn config(&self) -> &ControllerConfig {
+        &self.config
+    }
+
+    pub(super) fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// The policy by which trees are grown.
+    pub(super) fn planner(&self) -> &Planner {
+        &self.planner
+    }
+
+    /// The switches, with their phases, tasks and sessions.
+    pub(super) fn switches(&self) -> &Switches {
+        &self.switches
+    }
+
+    pub(super) fn switches_mut(&mut self) -> &mut Switches {
+        &mut self.switches
+    }
+
+    /// The topology, and the switches to change.
+    pub(super) fn topology_and_switches(&mut self) -> (&Topology, &mut Switches) {
+        (&self.topology, &mut self.switches)
+    }
+
+    /// Entries that do not depend on groups, without failed links and switches.
+    pub(super) fn underlay(&self) -> &Underlay {
+        &self.underlay
+    }
+
+    /// Replaces the entries that do not depend on groups, and the paths. Returns the old ones.
+    pub(super) fn replace_underlay(&mut self, underlay: Underlay) -> Underlay {
+        std::mem::replace(&mut self.underlay, underlay)
+    }
+
+    /// Grows the tree of a group with members at these hosts, the leader's first.
+    pub(super) fn grow_tree(&self, hosts: &[HostIndex]) -> Tree {
+        Tree::grow(&self.planner, &self.view(), hosts)
+    }
+
+    /// Counts the ports of a group's tree as loaded.
+    pub(super) fn add_load(&mut self, tree: &Tree) {
+        self.loads.add(tree);
+    }
+
+    /// Counts the ports of a group's tree as no longer loaded.
+    pub(super) fn remove_load(&mut self, tree: &Tree) {
+        self.loads.remove(tree);
     }
 
     /// Input of tree policies: topology, shortest paths without failed links, and loads of ports.
@@ -149,5 +205,20 @@ impl Network {
             fingerprint: self.fingerprint,
         };
         (context, &mut self.switches)
+    }
+}
+
+#[cfg(test)]
+impl Network {
+    pub(super) fn config_mut(&mut self) -> &mut ControllerConfig {
+        &mut self.config
+    }
+
+    pub(super) fn program_mut(&mut self) -> &mut Program {
+        &mut self.program
+    }
+
+    pub(super) fn loads(&self) -> &PortLoads {
+        &self.loads
     }
 }

@@ -8,7 +8,7 @@ use alfirk_roce::registration::RetryTimeout;
 use super::bridge::{BridgeParameters, Bridges, GroupMember};
 use super::error::GroupError;
 use super::event::{MemberSpec, MemoryRegion, RegisterGroup};
-use super::group::{resource_demand, Group, GroupPart};
+use super::group::{resource_demand, Group};
 use super::groups::Groups;
 use super::network::Network;
 use super::position::Position;
@@ -25,26 +25,25 @@ impl Groups {
         network: &mut Network,
         request: &RegisterGroup,
     ) -> Result<Group, GroupError> {
-        let members = resolve_members(&network.topology, &request.members)?;
+        let members = resolve_members(network.topology(), &request.members)?;
         let hosts: Vec<_> = members.iter().map(|member| member.host).collect();
-        let (root, _) = network.topology.attachment(hosts[0]);
+        let (root, _) = network.topology().attachment(hosts[0]);
         let cut_off = members
             .iter()
             .find(|m| !network.paths().reaches(root, m.host));
         if let Some(member) = cut_off {
             return Err(GroupError::Unreachable(member.spec.ip));
         }
-        let tree = Tree::grow(&network.planner, &network.view(), &hosts);
+        let tree = network.grow_tree(&hosts);
         self.check_switches(network, &tree, |_| BTreeMap::new())?;
         let mcst_id = self.take_address(network, request.mcst_id, request.strategies)?;
-        let virtual_qpn = match self
-            .resources
-            .virtual_qpns
-            .choose(mcst_id, request.virtual_qpn)
-        {
+        let chosen = self
+            .resources_mut()
+            .choose_virtual_qpn(mcst_id, request.virtual_qpn);
+        let virtual_qpn = match chosen {
             Ok(virtual_qpn) => virtual_qpn,
             Err(error) => {
-                self.resources.release_address(mcst_id);
+                self.resources_mut().release_address(mcst_id);
                 return Err(error.into());
             }
         };
@@ -52,18 +51,15 @@ impl Groups {
         let bridges = match Bridges::solve(&parameters, &members) {
             Ok(bridges) => bridges,
             Err(error) => {
-                self.resources.release_address(mcst_id);
+                self.resources_mut().release_address(mcst_id);
                 return Err(error.into());
             }
         };
         let mut parts = Vec::new();
         for (switch, ports) in tree.switches() {
-            let ports = || ports.iter().copied();
-            let wanted = resource_demand(&network.topology, switch, ports(), BTreeMap::new());
-            let allocation = self.resources.capacity_mut(switch).allocate(&wanted);
-            let allocation = allocation.expect("capacity was checked before");
-            let on = GroupPart::new(&network.topology, switch, &allocation, ports(), &bridges);
-            parts.push(on);
+            let at = (switch, ports.iter().copied());
+            let part = self.allocate_part(network.topology(), at, BTreeMap::new(), &bridges);
+            parts.push(part.expect("capacity was checked before"));
         }
         let group = Group {
             mcst_id,
@@ -78,8 +74,8 @@ impl Groups {
             tree,
             parts,
         };
-        network.loads.add(&group.tree);
-        if let Err(error) = group.check_constraints(&network.program) {
+        network.add_load(&group.tree);
+        if let Err(error) = group.check_constraints(network.program()) {
             self.release_plan(network, &group);
             return Err(error);
         }
@@ -94,7 +90,7 @@ impl Groups {
         tree: &Tree,
         kept: impl Fn(SwitchIndex) -> BTreeMap<u32, u32>,
     ) -> Result<(), GroupError> {
-        let sizes = network.program.sizes;
+        let sizes = network.program().sizes;
         for (switch, ports) in tree.switches() {
             let name = || network.name(switch).to_owned();
             if ports.len() > sizes.paths as usize {
@@ -105,15 +101,15 @@ impl Groups {
                 });
             }
             if !network.is_ready(switch) {
-                let why = network.switches.session(switch).check_open().err();
+                let why = network.switches().session(switch).check_open().err();
                 return Err(GroupError::SwitchNotReady {
                     switch: name(),
                     why: why.unwrap_or("its entries are being written").to_owned(),
                 });
             }
             let ports = ports.iter().copied();
-            let wanted = resource_demand(&network.topology, switch, ports, kept(switch));
-            if let Err(no) = self.resources.capacity(switch).check_free(&wanted) {
+            let wanted = resource_demand(network.topology(), switch, ports, kept(switch));
+            if let Err(no) = self.resources().capacity(switch).check_free(&wanted) {
                 return Err(GroupError::SwitchFull {
                     switch: name(),
                     table: no.table,
@@ -132,8 +128,8 @@ impl Groups {
         wanted: Option<Ipv4Addr>,
         strategies: Strategies,
     ) -> Result<Ipv4Addr, GroupError> {
-        network.program.check_strategies(&strategies)?;
-        let range = network.config.group_range;
+        network.program().check_strategies(&strategies)?;
+        let range = network.config().group_range;
         let recomputes = strategies.icrc == IcrcMode::Recompute;
         match wanted {
             Some(mcst_id) if !range.may_be_group(mcst_id) => Err(GroupError::OutsideRange {
@@ -144,17 +140,17 @@ impl Groups {
             Some(mcst_id) if recomputes && !is_parsed(mcst_id) => {
                 Err(GroupError::NotRecomputed { mcst_id })
             }
-            Some(mcst_id) => match self.resources.reserve_address(mcst_id) {
+            Some(mcst_id) => match self.resources_mut().reserve_address(mcst_id) {
                 true => Ok(mcst_id),
                 false => Err(GroupError::Taken(mcst_id)),
             },
             // Groups that need no payload parsing get addresses outside the range of those that do, which saves time.
             None => {
                 let suitable = self
-                    .resources
+                    .resources_mut()
                     .take_address(|mcst_id| is_parsed(mcst_id) == recomputes);
                 suitable
-                    .or_else(|| self.resources.take_address(|_| !recomputes))
+                    .or_else(|| self.resources_mut().take_address(|_| !recomputes))
                     .ok_or(GroupError::NoAddress {
                         network: range.network(),
                         prefix_len: range.prefix_len(),
@@ -165,13 +161,11 @@ impl Groups {
 
     /// Frees the allocations of a plan that was not written to any switch.
     pub(super) fn release_plan(&mut self, network: &mut Network, group: &Group) {
-        network.loads.remove(&group.tree);
+        network.remove_load(&group.tree);
         for on in &group.parts {
-            self.resources
-                .capacity_mut(on.switch)
-                .release(on.group_index);
+            self.resources_mut().release(on.switch, on.group_index);
         }
-        self.resources.release_address(group.mcst_id);
+        self.resources_mut().release_address(group.mcst_id);
     }
 }
 

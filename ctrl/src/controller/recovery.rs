@@ -76,7 +76,10 @@ enum Stage {
     /// Waiting for the register operation INIT_GROUP.
     Initialising(RegisterValues),
     /// Writing the registers that INIT_GROUP leaves open ([`registers::after_init`]).
-    Completing(RegisterValues),
+    Completing {
+        /// Whether the position is the newest that all members have.
+        is_exact: bool,
+    },
     /// Registers are written, but the position may be too old, so the group still has the wide window.
     WideWindow,
 }
@@ -231,7 +234,7 @@ impl Recoveries {
                     recovery.claims.clear();
                 }
             }
-            let next = now + network.config.probe_interval_ns;
+            let next = now + network.config().probe_interval_ns;
             self.timers.set(part, next);
         }
         is_at_rest
@@ -262,7 +265,7 @@ impl Recoveries {
         for (port, frame) in frames {
             network.send_frame(switch, port, frame);
         }
-        let next = now + network.config.recovery_interval_ns;
+        let next = now + network.config().recovery_interval_ns;
         self.timers.set((mcst_id, switch), next);
     }
 
@@ -272,7 +275,8 @@ impl Recoveries {
             match self.running.get(&part).map(|r| r.stage) {
                 Some(Stage::Querying) => self.read_claims(now, network, groups, part),
                 Some(Stage::WideWindow) => self.end(now, network, groups, part),
-                Some(Stage::Reading | Stage::Initialising(_) | Stage::Completing(_)) | None => {}
+                Some(Stage::Reading | Stage::Initialising(_) | Stage::Completing { .. }) | None => {
+                }
             }
         }
     }
@@ -369,7 +373,7 @@ impl Recoveries {
         match recovery.stage {
             Stage::Reading => self.evaluate_claims(now, network, groups, part),
             Stage::Initialising(values) => self.initialised(now, network, groups, part, values),
-            Stage::Completing(values) => self.completed(now, network, groups, part, values),
+            Stage::Completing { is_exact } => self.completed(now, network, groups, part, is_exact),
             Stage::Querying | Stage::WideWindow => {}
         }
     }
@@ -411,7 +415,7 @@ impl Recoveries {
         {
             // Query the members again.
             recovery.stage = Stage::Querying;
-            let next = now + network.config.probe_interval_ns;
+            let next = now + network.config().probe_interval_ns;
             return self.timers.set(part, next);
         }
         recovery.round += 1;
@@ -468,8 +472,8 @@ impl Recoveries {
         part: PartKey,
         values: RegisterValues,
     ) {
-        if network.program.group_registers.is_some() {
-            return self.completed(now, network, groups, part, values);
+        if network.program().group_registers.is_some() {
+            return self.completed(now, network, groups, part, values.is_exact);
         }
         if !self.is_recoverable(now, network, groups, part) {
             return;
@@ -481,7 +485,9 @@ impl Recoveries {
         let tasks =
             accesses.map(|access| (on.switch, Task::Registers(access), RegisterRead::Nothing));
         let tasks = tasks.collect();
-        self.submit_tasks(now, network, part, Stage::Completing(values), tasks);
+        let is_exact = values.is_exact;
+        let stage = Stage::Completing { is_exact };
+        self.submit_tasks(now, network, part, stage, tasks);
     }
 
     /// Continues when all registers are written: restores the normal window if the position is exact, else keeps the wide one
@@ -492,9 +498,9 @@ impl Recoveries {
         network: &mut Network,
         groups: &Groups,
         part: PartKey,
-        values: RegisterValues,
+        is_exact: bool,
     ) {
-        if values.is_exact {
+        if is_exact {
             return self.end(now, network, groups, part);
         }
         if !self.is_recoverable(now, network, groups, part) {
@@ -503,7 +509,7 @@ impl Recoveries {
         if let Some(recovery) = self.running.get_mut(&part) {
             recovery.stage = Stage::WideWindow;
         }
-        let close = now + network.config.dead_member_ns;
+        let close = now + network.config().dead_member_ns;
         self.timers.set(part, close);
     }
 
@@ -516,7 +522,7 @@ impl Recoveries {
         let Some((group, on)) = groups.part(part) else {
             return;
         };
-        let entry = modify(group.publication(&network.program, on));
+        let entry = modify(group.publication(network.program(), on));
         network.submit(now, switch, Owner::Detached, Task::Write(vec![entry]));
         self.discard(part);
     }
@@ -546,7 +552,7 @@ impl Recoveries {
         let reporter = self.stall_reporters.get(&mcst_id).copied();
         let likely = [reporter, group.source].into_iter().flatten();
         let port_towards_source = recovery.readings.source(group).map(|source| {
-            let located = group.port_towards(&network.topology, switch, source);
+            let located = group.port_towards(network.topology(), switch, source);
             located.unwrap_or(0)
         });
         Some(Evidence {

@@ -290,7 +290,7 @@ impl Groups {
             state: GroupState::Inviting(tag),
             ..Registration::in_use(group)
         });
-        match network.config.ask_members {
+        match network.config().ask_members {
             true => Some(Command::InviteAll(mcst_id)),
             false => self.agreed(mcst_id),
         }
@@ -332,9 +332,8 @@ impl Groups {
         match std::mem::replace(&mut registration.state, GroupState::InUse) {
             GroupState::Creating(tag, run) if run.is_done() => {
                 let group = registration.group.info();
-                self.resources
-                    .virtual_qpns
-                    .record(mcst_id, group.remote_qpn);
+                self.resources_mut()
+                    .record_virtual_qpn(mcst_id, group.remote_qpn);
                 network.reply(ApiReply::GroupReady { tag, group });
                 Some(Command::RenewLease(mcst_id))
             }
@@ -432,15 +431,15 @@ impl Groups {
         possible_leftovers: &BTreeSet<SwitchIndex>,
     ) -> Option<Group> {
         let Registration { group, .. } = self.remove_registration(mcst_id)?;
-        network.loads.remove(&group.tree);
+        network.remove_load(&group.tree);
         for on in &group.parts {
             let (switch, index) = (on.switch, on.group_index);
             match possible_leftovers.contains(&switch) {
-                true => self.resources.quarantine(switch, index, mcst_id),
-                false => self.resources.capacity_mut(switch).release(index),
+                true => self.resources_mut().quarantine(switch, index, mcst_id),
+                false => self.resources_mut().release(switch, index),
             }
         }
-        self.resources.release_address(mcst_id);
+        self.resources_mut().release_address(mcst_id);
         Some(group)
     }
 

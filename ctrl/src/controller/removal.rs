@@ -65,13 +65,13 @@ impl Procedure for Removal {
 impl Removal {
     fn withdrawal(&self, parts: &Parts) -> Vec<SwitchTask<Infallible>> {
         self.switch_tasks(parts, |group, _| {
-            Task::Write(vec![group.withdrawal(&parts.network.program)])
+            Task::Write(vec![group.withdrawal(parts.network.program())])
         })
     }
 
     fn entries(&self, parts: &Parts) -> Vec<SwitchTask<Infallible>> {
         self.switch_tasks(parts, |group, on| {
-            Task::Write(group.removal(&parts.network.program, on))
+            Task::Write(group.removal(parts.network.program(), on))
         })
     }
 

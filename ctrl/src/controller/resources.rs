@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
-use super::capacity::Capacity;
+use alfirk_roce::wire::QpNum;
+
+use super::capacity::{Allocation, Capacity, Demand, TableFull};
 use super::config::ControllerConfig;
 use super::pool::Pool;
-use super::virtual_qpns::VirtualQpns;
+use super::virtual_qpns::{VirtualQpnError, VirtualQpns};
 use crate::tables::Sizes;
 use crate::topology::SwitchIndex;
 
@@ -14,7 +16,7 @@ use crate::topology::SwitchIndex;
 pub(super) struct Resources {
     switches: Vec<SwitchResources>,
     addresses: Pool,
-    pub(super) virtual_qpns: VirtualQpns,
+    virtual_qpns: VirtualQpns,
 }
 
 /// Resources of one switch.
@@ -40,12 +42,47 @@ impl Resources {
         }
     }
 
+    // ---- Table entries of switches ----
+
+    /// The allocated and free table entries of a switch.
     pub(super) fn capacity(&self, switch: SwitchIndex) -> &Capacity {
         &self.switches[switch.0].capacity
     }
 
-    pub(super) fn capacity_mut(&mut self, switch: SwitchIndex) -> &mut Capacity {
+    fn capacity_mut(&mut self, switch: SwitchIndex) -> &mut Capacity {
         &mut self.switches[switch.0].capacity
+    }
+
+    /// Allocates an index, table entries and receiver slots of a switch for a part of a group.
+    pub(super) fn allocate(
+        &mut self,
+        switch: SwitchIndex,
+        wanted: &Demand,
+    ) -> Result<Allocation, TableFull> {
+        self.capacity_mut(switch).allocate(wanted)
+    }
+
+    /// Allocates what a part of a group already has on a switch: its index, `paths` entries, and receiver slots. Returns
+    /// false, and allocates nothing, if the index or a slot is in use.
+    pub(super) fn reserve(
+        &mut self,
+        switch: SwitchIndex,
+        index: u16,
+        paths: usize,
+        slots: Vec<u32>,
+    ) -> bool {
+        self.capacity_mut(switch).reserve(index, paths, slots)
+    }
+
+    /// Frees the index, entries and slots of a part of a group.
+    pub(super) fn release(&mut self, switch: SwitchIndex, index: u16) {
+        self.capacity_mut(switch).release(index);
+    }
+
+    /// Records that entries of a part that was replaced may remain on a switch. Its index is not reused until the switch
+    /// reconnects.
+    pub(super) fn quarantine_index(&mut self, switch: SwitchIndex, index: u16) {
+        self.capacity_mut(switch).quarantine(index);
     }
 
     /// Records that entries of a removed group may remain on a switch. Its index there and its address are not reused until
@@ -64,6 +101,29 @@ impl Resources {
             self.release_address(mcst_id);
         }
     }
+
+    // ---- Virtual queue pair numbers ----
+
+    /// Chooses the number of a new group at an address: the requested one, or the next one.
+    pub(super) fn choose_virtual_qpn(
+        &mut self,
+        mcst_id: Ipv4Addr,
+        wanted: Option<QpNum>,
+    ) -> Result<QpNum, VirtualQpnError> {
+        self.virtual_qpns.choose(mcst_id, wanted)
+    }
+
+    /// Records the number of a group in use.
+    pub(super) fn record_virtual_qpn(&mut self, mcst_id: Ipv4Addr, virtual_qpn: QpNum) {
+        self.virtual_qpns.record(mcst_id, virtual_qpn);
+    }
+
+    /// Last number of each address that was ever in use.
+    pub(super) fn last_virtual_qpns(&self) -> impl Iterator<Item = (Ipv4Addr, QpNum)> + '_ {
+        self.virtual_qpns.last_numbers()
+    }
+
+    // ---- Addresses ----
 
     /// Whether an address can be allocated.
     pub(super) fn is_address_free(&self, mcst_id: Ipv4Addr) -> bool {

@@ -113,9 +113,8 @@ impl Groups {
             version: VERSION,
             groups: in_use.map(|r| saved(topology, r.group())).collect(),
             virtual_qpns: self
-                .resources
-                .virtual_qpns
-                .last_numbers()
+                .resources()
+                .last_virtual_qpns()
                 .map(|(mcst_id, qpn)| (mcst_id, qpn.get()))
                 .collect(),
         };
@@ -138,7 +137,7 @@ impl Groups {
         let state: State = serde_json::from_str(text).map_err(unreadable)?;
         for (mcst_id, qpn) in state.virtual_qpns {
             let qpn = QpNum::try_from(qpn).map_err(|e| RestoreError::Unreadable(e.to_string()))?;
-            self.resources.virtual_qpns.record(mcst_id, qpn);
+            self.resources_mut().record_virtual_qpn(mcst_id, qpn);
         }
         for saved in state.groups {
             let mcst_id = saved.mcst_id;
@@ -163,12 +162,12 @@ impl Groups {
             })
         });
         let specs: Vec<_> = specs.collect::<Result<_, String>>()?;
-        let members = resolve_members(&network.topology, &specs).map_err(|e| e.to_string())?;
+        let members = resolve_members(network.topology(), &specs).map_err(|e| e.to_string())?;
         let mut ports = BTreeMap::new();
         let mut indexes = BTreeMap::new();
         for on in &saved.switches {
             let name = &on.switch;
-            let switch = network.topology.switch_named(name);
+            let switch = network.topology().switch_named(name);
             let switch = switch.ok_or_else(|| format!("there is no switch {name}"))?;
             ports.insert(switch, on.ports.iter().copied().collect());
             let allocation = Allocation {
@@ -179,7 +178,7 @@ impl Groups {
         }
         let tree = Tree::from_ports(ports);
         let hosts: Vec<_> = members.iter().map(|member| member.host).collect();
-        if !tree.spans(&network.topology, &hosts) {
+        if !tree.spans(network.topology(), &hosts) {
             return Err("its ports do not form a tree over its members".to_owned());
         }
         let virtual_qpn = QpNum::try_from(saved.virtual_qpn).map_err(|e| e.to_string())?;
@@ -187,7 +186,7 @@ impl Groups {
         let bridges = Bridges::solve(&parameters, &members).map_err(|e| e.to_string())?;
         let parts = indexes.iter().map(|(switch, allocation)| {
             let ports = tree.ports_on(*switch);
-            GroupPart::new(&network.topology, *switch, allocation, ports, &bridges)
+            GroupPart::new(network.topology(), *switch, allocation, ports, &bridges)
         });
         let group = Group {
             mcst_id: saved.mcst_id,
@@ -205,31 +204,32 @@ impl Groups {
             members,
             tree,
         };
-        let paths = network.program.sizes.paths as usize;
+        let paths = network.program().sizes.paths as usize;
         if let Some(on) = group.parts.iter().find(|on| on.paths.len() > paths) {
-            let name = &network.topology.switch(on.switch).name;
+            let name = &network.topology().switch(on.switch).name;
             return Err(format!(
                 "switch {name} has {} paths, and the pipeline supports {paths}",
                 on.paths.len()
             ));
         }
         group
-            .check_constraints(&network.program)
+            .check_constraints(network.program())
             .map_err(|e| e.to_string())?;
         self.take_address(network, Some(group.mcst_id), group.strategies)
             .map_err(|e| e.to_string())?;
         for on in &group.parts {
             let slots = on.slots().map(|(_, slot)| slot).collect();
-            let capacity = &mut self.resources.capacity_mut(on.switch);
-            if !capacity.reserve(on.group_index, on.paths.len(), slots) {
-                let name = &network.topology.switch(on.switch).name;
+            let (index, paths) = (on.group_index, on.paths.len());
+            let is_free = self.resources_mut().reserve(on.switch, index, paths, slots);
+            if !is_free {
+                let name = &network.topology().switch(on.switch).name;
                 return Err(format!(
                     "group index {} of switch {name} or the slot of a receiver there is in use",
                     on.group_index
                 ));
             }
         }
-        network.loads.add(&group.tree);
+        network.add_load(&group.tree);
         self.insert(Registration::in_use(group));
         Ok(())
     }

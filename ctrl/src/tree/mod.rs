@@ -173,7 +173,7 @@ impl Tree {
     }
 
     /// The ports of one switch, in ascending order.
-    pub fn ports_on(&self, switch: SwitchIndex) -> impl Iterator<Item = u32> + '_ {
+    pub fn ports_on(&self, switch: SwitchIndex) -> impl Iterator<Item = u32> + Clone + '_ {
         self.ports.get(&switch).into_iter().flatten().copied()
     }
 

@@ -281,7 +281,7 @@ impl Change {
     }
 
     fn prepare(&self, parts: &Parts) -> SwitchTasks {
-        let program = &parts.network.program;
+        let program = parts.network.program();
         let parts = self.new_parts.iter().map(|on| {
             let mut entries = self.next.entries(program, on);
             entries.retain(|entry| !program.is_by_address(entry));
@@ -291,7 +291,7 @@ impl Change {
     }
 
     fn discard(&self, parts: &Parts) -> SwitchTasks {
-        let program = &parts.network.program;
+        let program = parts.network.program();
         let parts = connected_parts(parts, &self.new_parts).map(|on| {
             let mut removal = self.next.removal(program, on);
             removal.retain(|entry| !program.is_by_address(entry));
@@ -304,7 +304,7 @@ impl Change {
         let affected = connected_parts(parts, &self.old_parts);
         // The address does not change, even if other parameters do.
         affected
-            .map(|on| write(on, vec![self.next.withdrawal(&parts.network.program)]))
+            .map(|on| write(on, vec![self.next.withdrawal(parts.network.program())]))
             .collect()
     }
 
@@ -321,7 +321,8 @@ impl Change {
         let mut switch_tasks = Vec::new();
         for on in connected_parts(parts, &group.parts) {
             for path in &on.paths {
-                let Some(behind) = parts.network.topology.neighbour_at(on.switch, path.port) else {
+                let Some(behind) = parts.network.topology().neighbour_at(on.switch, path.port)
+                else {
                     continue;
                 };
                 let is_kept = matches!(behind.peer.node, Node::Switch(next) if self.new_part_on(next).is_some())
@@ -344,7 +345,7 @@ impl Change {
         };
         let affected = connected_parts(parts, &self.old_parts);
         affected
-            .map(|on| write(on, vec![group.publication(&parts.network.program, on)]))
+            .map(|on| write(on, vec![group.publication(parts.network.program(), on)]))
             .collect()
     }
 
@@ -353,7 +354,7 @@ impl Change {
         let Some(group) = self.group(parts) else {
             return Vec::new();
         };
-        let program = &parts.network.program;
+        let program = parts.network.program();
         let parts = self.new_parts.iter().map(|on| {
             let old = self.old_part_on(on.switch);
             let old = old.map_or(Vec::new(), |old| group.removal(program, old));
@@ -367,7 +368,7 @@ impl Change {
         let Some(group) = self.group(parts) else {
             return Vec::new();
         };
-        let program = &parts.network.program;
+        let program = parts.network.program();
         let parts = connected_parts(parts, &self.new_parts).map(|on| {
             let new = self.next.removal(program, on);
             let old = self.old_part_on(on.switch);
@@ -380,7 +381,7 @@ impl Change {
     fn registers(&self, parts: &Parts) -> SwitchTasks {
         let parts = self.new_parts.iter().flat_map(|on| {
             let kept = slots_on(&self.old_parts, on.switch);
-            let tasks = self.next.registers(&parts.network.topology, on, &kept);
+            let tasks = self.next.registers(parts.network.topology(), on, &kept);
             tasks
                 .into_iter()
                 .map(|task| SwitchTask::new(on.switch, task))
@@ -389,13 +390,13 @@ impl Change {
     }
 
     fn sources(&self, parts: &Parts) -> SwitchTasks {
-        if parts.network.program.group_registers.is_some() {
+        if parts.network.program().group_registers.is_some() {
             return Vec::new();
         }
         let parts = self.new_parts.iter().filter_map(|on| {
             let port = self
                 .next
-                .port_towards_source(&parts.network.topology, on.switch);
+                .port_towards_source(parts.network.topology(), on.switch);
             let access = registers::set_source(on.group_index, port);
             (port != 0).then(|| SwitchTask::new(on.switch, Task::Registers(access)))
         });
@@ -405,19 +406,19 @@ impl Change {
     fn publish(&self, parts: &Parts) -> SwitchTasks {
         let affected = self.new_parts.iter();
         affected
-            .map(|on| write(on, vec![self.next.publication(&parts.network.program, on)]))
+            .map(|on| write(on, vec![self.next.publication(parts.network.program(), on)]))
             .collect()
     }
 
     fn withdraw_new(&self, parts: &Parts) -> SwitchTasks {
         let affected = connected_parts(parts, &self.new_parts);
         affected
-            .map(|on| write(on, vec![self.next.withdrawal(&parts.network.program)]))
+            .map(|on| write(on, vec![self.next.withdrawal(parts.network.program())]))
             .collect()
     }
 
     fn clean_up(&self, parts: &Parts) -> SwitchTasks {
-        let program = &parts.network.program;
+        let program = parts.network.program();
         let parts = connected_parts(parts, &self.old_parts).map(|on| {
             // These entries have only index and port as keys.
             let mut removal = self.next.removal(program, on);
@@ -483,9 +484,9 @@ fn change_published(
     let Some(registration) = groups.get_mut(mcst_id) else {
         return Ok(None);
     };
-    network.loads.remove(&registration.group().tree);
+    network.remove_load(&registration.group().tree);
     registration.apply_change();
-    network.loads.add(&registration.group().tree);
+    network.add_load(&registration.group().tree);
     Ok(Some(Command::LeaderChanged(mcst_id)))
 }
 

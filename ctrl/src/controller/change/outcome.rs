@@ -104,22 +104,19 @@ impl Groups {
     ) {
         for on in parts {
             let (switch, index) = (on.switch, on.group_index);
-            let capacity = self.resources.capacity_mut(switch);
             match network.is_ready(switch) && !possible_leftovers.contains(&switch) {
-                true => capacity.release(index),
+                true => self.resources_mut().release(switch, index),
                 // Unusable until the switch has been read and repaired.
-                false => capacity.quarantine(index),
+                false => self.resources_mut().quarantine_index(switch, index),
             }
         }
     }
 
     /// Notifies a group's leader that members were removed after failures.
     fn notify_lost(&self, network: &mut Network, mcst_id: Ipv4Addr, members: &[Ipv4Addr]) {
-        let group = self.group(mcst_id);
-        let Some(leader) = group.and_then(|group| group.members.first()) else {
+        let Some(leader) = self.leader_of(mcst_id) else {
             return;
         };
-        let leader = leader.spec.ip;
         transmit::report_members(network, self, mcst_id, leader, Packet::Leave, 0, members);
     }
 }

@@ -6,7 +6,7 @@ use super::{slots_on, Change, Kind, Origin};
 use crate::controller::bridge::{BridgeParameters, Bridges, GroupMember};
 use crate::controller::error::GroupError;
 use crate::controller::event::MemberSpec;
-use crate::controller::group::{resource_demand, Group, GroupPart};
+use crate::controller::group::Group;
 use crate::controller::groups::Groups;
 use crate::controller::network::Network;
 use crate::controller::plan::resolve_members;
@@ -23,15 +23,15 @@ impl Groups {
         let group = self.group_at_rest(mcst_id)?;
         let mut specs: Vec<_> = group.members.iter().map(|member| member.spec).collect();
         specs.push(spec);
-        let members = resolve_members(&network.topology, &specs)?;
+        let members = resolve_members(network.topology(), &specs)?;
         let member = members[members.len() - 1];
         let mut tree = group.tree.clone();
-        let (root, _) = network.topology.attachment(members[0].host);
+        let (root, _) = network.topology().attachment(members[0].host);
         if !network.paths().reaches(root, member.host) {
             return Err(GroupError::Unreachable(spec.ip));
         }
         tree.extend(
-            &network.planner,
+            network.planner(),
             &network.view(),
             members[0].host,
             member.host,
@@ -67,7 +67,7 @@ impl Groups {
             return Err(GroupError::TooFewMembers(members.len()));
         }
         let gone: Vec<_> = gone.iter().map(|member| member.host).collect();
-        let tree = group.tree.without(&network.topology, &gone);
+        let tree = group.tree.without(network.topology(), &gone);
         let next = Group {
             members,
             ..group.clone()
@@ -88,7 +88,7 @@ impl Groups {
             return Err(GroupError::Unreachable(ip));
         }
         let hosts: Vec<_> = members.iter().map(|member| member.host).collect();
-        let tree = Tree::grow(&network.planner, &network.view(), &hosts);
+        let tree = network.grow_tree(&hosts);
         let lost = cut_off.iter().map(|member| member.spec.ip).collect();
         let next = Group {
             members,
@@ -141,7 +141,7 @@ impl Groups {
         let away = old_parts.iter().find(|on| !network.is_ready(on.switch));
         if let (Some(away), false) = (away, is_reroute) {
             return Err(GroupError::SwitchNotReady {
-                switch: network.topology.switch(away.switch).name.clone(),
+                switch: network.topology().switch(away.switch).name.clone(),
                 why: "the group cannot be changed without it".to_owned(),
             });
         }
@@ -149,21 +149,16 @@ impl Groups {
         let bridges = Bridges::solve(&parameters, &next.members)?;
         let mut new_parts = Vec::new();
         for switch in changed {
-            let ports = || next.tree.ports_on(switch);
+            let at = (switch, next.tree.ports_on(switch));
             let kept = slots_on(&old_parts, switch);
-            let wanted = resource_demand(&network.topology, switch, ports(), kept);
-            let allocation = self.resources.capacity_mut(switch).allocate(&wanted);
-            let allocation = allocation.expect("capacity was checked before");
-            let on = GroupPart::new(&network.topology, switch, &allocation, ports(), &bridges);
-            new_parts.push(on);
+            let part = self.allocate_part(network.topology(), at, kept, &bridges);
+            new_parts.push(part.expect("capacity was checked before"));
         }
         next.parts = kept.into_iter().chain(new_parts.iter().cloned()).collect();
         next.parts.sort_by_key(|on| on.switch);
-        if let Err(error) = next.check_constraints(&network.program) {
+        if let Err(error) = next.check_constraints(network.program()) {
             for on in &new_parts {
-                self.resources
-                    .capacity_mut(on.switch)
-                    .release(on.group_index);
+                self.resources_mut().release(on.switch, on.group_index);
             }
             return Err(error);
         }
@@ -178,7 +173,7 @@ fn largest_part(
     members: &[GroupMember],
 ) -> (Vec<GroupMember>, Vec<GroupMember>) {
     let reachable_from = |root: &GroupMember| {
-        let (switch, _) = network.topology.attachment(root.host);
+        let (switch, _) = network.topology().attachment(root.host);
         let is_here = |m: &&GroupMember| network.paths().reaches(switch, m.host);
         members.iter().filter(is_here).count()
     };
@@ -186,7 +181,7 @@ fn largest_part(
     // Of sets of equal size, the one with the first member.
     let most = || members.iter().rev().max_by_key(|m| reachable_from(m));
     let best = leader.or_else(most);
-    let Some((switch, _)) = best.map(|root| network.topology.attachment(root.host)) else {
+    let Some((switch, _)) = best.map(|root| network.topology().attachment(root.host)) else {
         return (Vec::new(), Vec::new());
     };
     members

@@ -23,7 +23,7 @@ impl Groups {
     ) -> Command {
         let origin = Origin::Api(tag);
         // A request that fails for another reason is refused before the host is invited.
-        match network.config.ask_members && self.plan_join(network, mcst_id, spec).is_ok() {
+        match network.config().ask_members && self.plan_join(network, mcst_id, spec).is_ok() {
             true => Command::InviteToJoin(origin, mcst_id, spec),
             false => Command::Join(origin, mcst_id, spec),
         }

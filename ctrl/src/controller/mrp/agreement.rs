@@ -143,7 +143,7 @@ impl Mrp {
         let Some(leader) = groups.leader_of(mcst_id) else {
             return;
         };
-        let deadline = now + network.config.agree_timeout_ns;
+        let deadline = now + network.config().agree_timeout_ns;
         let invitation = Invitation {
             leader,
             missing,
@@ -151,7 +151,7 @@ impl Mrp {
             deadline,
         };
         self.invitations.open.insert(mcst_id, invitation);
-        let next = deadline.min(now + network.config.mrp_repeat_ns);
+        let next = deadline.min(now + network.config().mrp_repeat_ns);
         self.invitations.timers.set(mcst_id, next);
         self.send_invitations(network, groups, mcst_id);
     }
@@ -174,7 +174,7 @@ impl Mrp {
         leader: Ipv4Addr,
         nodes: &[Node],
     ) {
-        let rate = network.config.mrp_rate;
+        let rate = network.config().mrp_rate;
         let allocation = self
             .limits
             .grant_invitations(now, leader, nodes.len(), rate);
@@ -193,7 +193,7 @@ impl Mrp {
         let claimed = claim.and_then(|claim| claim.agent.group_node().copied());
         let group = claimed.unwrap_or_else(|| transmit::group_node(groups, mcst_id));
         for node in nodes {
-            let Some(host) = network.topology.host_with_ip(node.ip) else {
+            let Some(host) = network.topology().host_with_ip(node.ip) else {
                 continue;
             };
             let packet = Repr {
@@ -205,9 +205,9 @@ impl Mrp {
                 nodes: vec![*node, group, Node::leader(leader)],
             };
             // Hosts may check the sender: it is the fabric, with the group's address.
-            let mac = network.topology.host(host).mac;
+            let mac = network.topology().host(host).mac;
             let frame = frame::build(mac, mcst_id, node.ip, &packet);
-            let (switch, port) = network.topology.attachment(host);
+            let (switch, port) = network.topology().attachment(host);
             network.send_frame(switch, port, frame);
         }
     }
@@ -232,11 +232,11 @@ impl Mrp {
         claim.missing = Some(others);
         claim
             .agent
-            .note_processed(now, network.config.mrp_repeat_ns);
+            .note_processed(now, network.config().mrp_repeat_ns);
         self.claims.insert(key, claim);
         match checked {
             Ok(()) => {
-                let discard_registration = now + network.config.agree_timeout_ns;
+                let discard_registration = now + network.config().agree_timeout_ns;
                 self.claim_deadlines.set(key, discard_registration);
                 self.invite(now, network, groups, mcst_id, leader, &asked);
             }
@@ -262,7 +262,7 @@ impl Mrp {
             return None;
         }
         self.limits.lead(leader, mcst_id);
-        let deadline = now + network.config.mrp_timeout_ns;
+        let deadline = now + network.config().mrp_timeout_ns;
         self.deadlines.set(mcst_id, deadline);
         self.agents.insert((mcst_id, switch), agent);
         Some(self.build(network, groups, switch, mcst_id))
@@ -357,7 +357,7 @@ impl Mrp {
                 continue;
             };
             if now < open.deadline {
-                let next = open.deadline.min(now + network.config.mrp_repeat_ns);
+                let next = open.deadline.min(now + network.config().mrp_repeat_ns);
                 self.invitations.timers.set(mcst_id, next);
                 self.send_invitations(network, groups, mcst_id);
                 continue;

@@ -18,7 +18,7 @@ use crate::controller::command::Command;
 use crate::controller::creation::Creation;
 use crate::controller::error::{GroupError, SwitchError};
 use crate::controller::event::ApiReply;
-use crate::controller::group::{resource_demand, Group, GroupPart};
+use crate::controller::group::Group;
 use crate::controller::groups::Groups;
 use crate::controller::network::Network;
 use crate::controller::procedure::Run;
@@ -66,7 +66,7 @@ impl Mrp {
         let tree = tree_of(network, groups, mcst_id, agent)?;
         choose(network, switch, agent, tree.as_ref())?;
         virtual_qpn(groups, mcst_id, agent.group_node().copied())?;
-        match groups.resources.is_address_free(mcst_id) {
+        match groups.resources().is_address_free(mcst_id) {
             true => Ok(()),
             false => Err(Refusal::Taken),
         }
@@ -99,7 +99,7 @@ impl Mrp {
         if !groups.contains(mcst_id) {
             let named = agent.group_node().copied();
             let virtual_qpn = virtual_qpn(groups, mcst_id, named)?;
-            let strategies = network.config.strategies;
+            let strategies = network.config().strategies;
             groups
                 .take_address(network, Some(mcst_id), strategies)
                 .map_err(|_| Refusal::Taken)?;
@@ -115,37 +115,29 @@ impl Mrp {
             };
             groups.insert(Registration::growing(group, growth));
         }
-        if ports.len() > network.program.sizes.paths as usize {
+        if ports.len() > network.program().sizes.paths as usize {
             return Err(Refusal::Full);
         }
         let group = groups.group(mcst_id);
         let group = group.expect("was there or has just been made");
         let parameters = BridgeParameters::new(mcst_id, group.virtual_qpn, group.strategies);
         let bridges = Bridges::solve(&parameters, &members).map_err(|_| Refusal::BadNodes)?;
-        let ports_here = || ports.iter().copied();
-        let wanted = resource_demand(&network.topology, switch, ports_here(), BTreeMap::new());
-        let capacity = groups.resources.capacity_mut(switch);
-        let allocation = capacity.allocate(&wanted).map_err(|no| {
+        let at = (switch, ports.iter().copied());
+        let on = groups.allocate_part(network.topology(), at, BTreeMap::new(), &bridges);
+        let on = on.map_err(|no| {
             let switch = network.name(switch);
             tracing::info!(%mcst_id, switch, no.table, no.needed, no.left, "no space for the group");
             Refusal::Full
         })?;
-        let on = GroupPart::new(
-            &network.topology,
-            switch,
-            &allocation,
-            ports_here(),
-            &bridges,
-        );
         let part = Tree::from_ports(BTreeMap::from([(switch, ports)]));
-        network.loads.add(&part);
+        network.add_load(&part);
         let registration = groups
             .get_mut(mcst_id)
             .expect("was there or has just been made");
         let group = registration.group_mut();
         group.add_part(&part, on.clone(), members);
         group
-            .check_constraints_on(&network.program, &on)
+            .check_constraints_on(network.program(), &on)
             .map_err(|_| Refusal::BadNodes)?;
         if let Some(agent) = self.agents.get_mut(&(mcst_id, switch)) {
             agent.downstream = downstream;
@@ -184,7 +176,7 @@ impl Mrp {
             return Some(Command::DiscardGrowth(mcst_id));
         }
         self.forward(network, groups, switch, mcst_id, |_| true);
-        let interval = network.config.mrp_repeat_ns;
+        let interval = network.config().mrp_repeat_ns;
         if let Some(agent) = self.agents.get_mut(&(mcst_id, switch)) {
             agent.note_processed(now, interval);
         }
@@ -207,9 +199,8 @@ impl Mrp {
         registration.end_growth();
         let group = registration.group().info();
         groups
-            .resources
-            .virtual_qpns
-            .record(mcst_id, group.remote_qpn);
+            .resources_mut()
+            .record_virtual_qpn(mcst_id, group.remote_qpn);
         self.discard(mcst_id);
         network.reply(ApiReply::GroupFormed { group });
         Some(Command::RenewLease(mcst_id))
@@ -298,7 +289,7 @@ impl Mrp {
                 Downstream::Member(nodes) => {
                     let nodes = nodes.iter().filter(|node| is_wanted(node));
                     frames.extend(nodes.map(|node| {
-                        let (topology, psn) = (&network.topology, initial_psn);
+                        let (topology, psn) = (network.topology(), initial_psn);
                         let frame = transmit::member_frame(topology, leader, psn, node, group);
                         (*port, frame)
                     }));
@@ -326,7 +317,7 @@ fn tree_of(
     mcst_id: Ipv4Addr,
     agent: &Agent,
 ) -> Result<Option<Tree>, Refusal> {
-    if network.planner.is_local() {
+    if network.planner().is_local() {
         return Ok(None);
     }
     if let Some(registration) = groups.get(mcst_id) {
@@ -337,14 +328,14 @@ fn tree_of(
     let hosts: Option<Vec<_>> = [agent.leader]
         .into_iter()
         .chain(others)
-        .map(|ip| network.topology.host_with_ip(ip))
+        .map(|ip| network.topology().host_with_ip(ip))
         .collect();
     let hosts = hosts.ok_or(Refusal::BadNodes)?;
-    let (own, _) = network.topology.attachment(hosts[0]);
+    let (own, _) = network.topology().attachment(hosts[0]);
     if !hosts.iter().all(|host| network.paths().reaches(own, *host)) {
         return Err(Refusal::SwitchFailed);
     }
-    Ok(Some(Tree::grow(&network.planner, &network.view(), &hosts)))
+    Ok(Some(network.grow_tree(&hosts)))
 }
 
 /// Chooses the port of this switch that leads to each member: by the tree of the group, or without one by the policy.
@@ -355,15 +346,15 @@ fn choose(
     tree: Option<&Tree>,
 ) -> Result<ChosenPorts, Refusal> {
     let view = network.view();
-    let planned = tree.map(|tree| tree.ports_to_hosts(&network.topology, switch));
-    let leader = network.topology.host_with_ip(agent.leader);
+    let planned = tree.map(|tree| tree.ports_to_hosts(network.topology(), switch));
+    let leader = network.topology().host_with_ip(agent.leader);
     let leader = leader.ok_or(Refusal::BadNodes)?;
     let mut ports = BTreeSet::from([agent.port]);
     let mut routed: BTreeMap<u32, Vec<Node>> = BTreeMap::new();
     let mut members: Vec<GroupMember> = Vec::new();
     let mut seen = BTreeSet::new();
     for node in agent.members() {
-        let host = network.topology.host_with_ip(node.ip);
+        let host = network.topology().host_with_ip(node.ip);
         let host = host.ok_or(Refusal::BadNodes)?;
         if !seen.insert(host) || node.qpn.get() == 0 {
             return Err(Refusal::BadNodes);
@@ -374,21 +365,23 @@ fn choose(
         if !network.paths().reaches(switch, host) {
             return Err(Refusal::SwitchFailed);
         }
-        let (own, host_port) = network.topology.attachment(host);
+        let (own, host_port) = network.topology().attachment(host);
         let port = match own == switch {
             true => host_port,
             false => match &planned {
                 Some(planned) => *planned.get(&host).ok_or(Refusal::SwitchFailed)?,
                 None => {
                     let has_port = |port| ports.contains(&port);
-                    network.planner.port(&view, switch, leader, host, has_port)
+                    network
+                        .planner()
+                        .port(&view, switch, leader, host, has_port)
                 }
             },
         };
         if own == switch {
             let member = GroupMember {
                 host,
-                mac: network.topology.host(host).mac,
+                mac: network.topology().host(host).mac,
                 spec: frame::member_spec(node),
             };
             match node.ip == agent.leader {
@@ -421,6 +414,8 @@ fn virtual_qpn(
 ) -> Result<QpNum, Refusal> {
     let named = named.filter(|node| node.ip == mcst_id);
     let wanted = named.ok_or(Refusal::BadQueuePair)?.qpn;
-    let chosen = groups.resources.virtual_qpns.choose(mcst_id, Some(wanted));
+    let chosen = groups
+        .resources_mut()
+        .choose_virtual_qpn(mcst_id, Some(wanted));
     chosen.map_err(|_| Refusal::BadQueuePair)
 }

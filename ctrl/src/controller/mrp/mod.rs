@@ -182,7 +182,7 @@ impl Mrp {
         let received = frame::parse(frame);
         if let Some(marker) = received
             .as_ref()
-            .filter(|r| !is_from_host && links::is_marker(&network.config, r))
+            .filter(|r| !is_from_host && links::is_marker(network.config(), r))
         {
             let number = marker.packet.initial_psn;
             return vec![Command::MarkerReceived((switch, port), number)];
@@ -231,7 +231,7 @@ impl Mrp {
 
     /// Verdict of the rate limit on a packet of a host.
     fn pace(&mut self, now: u64, network: &Network, switch: SwitchIndex, port: u32) -> Verdict {
-        let rate = network.config.mrp_rate;
+        let rate = network.config().mrp_rate;
         let verdict = self.limits.admit(now, (switch, port), rate);
         self.stats.limited += u64::from(verdict != Verdict::Process);
         verdict
@@ -309,12 +309,12 @@ impl Mrp {
             self.claim(now, network, groups, (switch, port), received);
             return Vec::new();
         }
-        if usize::from(received.packet.total) > max_packets(&network.topology) {
+        if usize::from(received.packet.total) > max_packets(network.topology()) {
             self.stats.wrong += 1;
             return Vec::new();
         }
-        let deadline = now + network.config.mrp_timeout_ns;
-        let interval = network.config.mrp_repeat_ns;
+        let deadline = now + network.config().mrp_timeout_ns;
+        let interval = network.config().mrp_repeat_ns;
         let key = (mcst_id, switch);
         let fresh = || Agent::new(leader, port, &received.packet);
         let agent = self.agents.entry(key).or_insert_with(fresh);
@@ -360,19 +360,19 @@ impl Mrp {
         let (leader, mcst_id) = (received.source, received.destination);
         let packet = &received.packet;
         let key = (mcst_id, leader);
-        if usize::from(packet.total) > max_packets(&network.topology) {
+        if usize::from(packet.total) > max_packets(network.topology()) {
             self.drop_claim(key);
             return self.refuse(network, groups, mcst_id, leader, Refusal::BadNodes);
         }
         if !self.claims.contains_key(&key) {
-            let limit = network.config.groups_per_host;
+            let limit = network.config().groups_per_host;
             if !self.limits.may_claim(key, limit, MAX_CLAIMS) {
                 return self.refuse(network, groups, mcst_id, leader, Refusal::TooMany);
             }
             self.limits.claim(key);
         }
-        let most_nodes = network.topology.hosts().len() + 1;
-        let deadline = now + network.config.mrp_timeout_ns;
+        let most_nodes = network.topology().hosts().len() + 1;
+        let deadline = now + network.config().mrp_timeout_ns;
         let fresh = || Claim::new(switch, Agent::new(leader, port, packet));
         let claim = self.claims.entry(key).or_insert_with(fresh);
         let mut part = claim.add_packet(packet, most_nodes);
@@ -390,7 +390,7 @@ impl Mrp {
             Ok(PacketKind::Repeated) => {
                 self.stats.repeated += 1;
                 let missing = claim.missing_members(packet);
-                let interval = network.config.mrp_repeat_ns;
+                let interval = network.config().mrp_repeat_ns;
                 if !missing.is_empty() && claim.agent.may_repeat(now, packet.seq, interval) {
                     self.invite(now, network, groups, mcst_id, leader, &missing);
                 }
@@ -415,7 +415,7 @@ impl Mrp {
         mcst_id: Ipv4Addr,
         packet: &Repr,
     ) {
-        let interval = network.config.mrp_repeat_ns;
+        let interval = network.config().mrp_repeat_ns;
         let Some(registration) = groups.get_mut(mcst_id) else {
             return;
         };
@@ -438,11 +438,11 @@ impl Mrp {
         let others = others.filter(|node| node.ip != leader && is_due.contains(&node.ip));
         let frames: Vec<_> = others
             .filter_map(|node| {
-                let host = network.topology.host_with_ip(node.ip)?;
+                let host = network.topology().host_with_ip(node.ip)?;
                 let psn = packet.initial_psn;
-                let topology = &network.topology;
+                let topology = network.topology();
                 let frame = transmit::member_frame(topology, leader, psn, node, own);
-                Some((network.topology.attachment(host), frame))
+                Some((network.topology().attachment(host), frame))
             })
             .collect();
         for ((switch, port), frame) in frames {
@@ -564,10 +564,10 @@ fn is_from_permitted_port(
     (switch, port): (SwitchIndex, u32),
     received: &Received,
 ) -> bool {
-    let topology = &network.topology;
+    let topology = network.topology();
     let leader = groups.leader_of(received.destination);
     network
-        .config
+        .config()
         .group_range
         .may_be_group(received.destination)
         && match topology.neighbour_at(switch, port).map(|n| n.peer.node) {

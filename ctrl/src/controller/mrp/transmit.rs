@@ -96,16 +96,13 @@ pub(in crate::controller) fn notify_joined(
     member: &GroupMember,
     psn: Psn,
 ) {
-    let Some(leader) = groups
-        .group(mcst_id)
-        .and_then(|group| group.members.first())
-    else {
+    let Some(leader) = groups.leader_of(mcst_id) else {
         return;
     };
-    let (leader, node) = (leader.spec.ip, member.spec.node());
+    let node = member.spec.node();
     let group = group_node(groups, mcst_id);
-    let frame = member_frame(&network.topology, leader, psn, &node, group);
-    let (switch, port) = network.topology.attachment(member.host);
+    let frame = member_frame(network.topology(), leader, psn, &node, group);
+    let (switch, port) = network.topology().attachment(member.host);
     network.send_frame(switch, port, frame);
 }
 
@@ -123,11 +120,11 @@ fn send(
     mut packet: Repr,
 ) {
     packet.nodes.push(group_node(groups, mcst_id));
-    let Some(host) = network.topology.host_with_ip(leader) else {
+    let Some(host) = network.topology().host_with_ip(leader) else {
         return;
     };
-    let mac = network.topology.host(host).mac;
+    let mac = network.topology().host(host).mac;
     let frame = frame::build(mac, mcst_id, leader, &packet);
-    let (switch, port) = network.topology.attachment(host);
+    let (switch, port) = network.topology().attachment(host);
     network.send_frame(switch, port, frame);
 }

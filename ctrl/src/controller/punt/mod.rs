@@ -71,7 +71,7 @@ pub(super) struct Punts {
 impl Punts {
     /// Discards the aggregators of parts of groups whose registers were initialised meanwhile.
     fn discard_initialised(&mut self, network: &mut Network) {
-        for part in network.switches.take_initialised() {
+        for part in network.switches_mut().take_initialised() {
             self.aggregators.remove(&part);
             self.initialised.insert(part);
         }
@@ -114,21 +114,20 @@ impl Punts {
     ) -> Option<Command> {
         self.discard_initialised(network);
         let is_probe = reason == PACKET_IN_PROBE;
-        let mut command = None;
-        let taken = match reason {
-            PACKET_IN_FEEDBACK | PACKET_IN_PROBE => {
-                self.feedback_in(now, network, groups, (switch, port), &payload, is_probe)
-            }
-            PACKET_IN_ICRC => self.icrc_in(network, groups, (switch, port), payload),
-            PACKET_IN_FATAL_NAK => self
-                .fatal_nak_in(network, groups, (switch, port), &payload)
-                .map(|removal| command = removal),
+        let at = (switch, port);
+        // `None` for a frame that belongs to no group.
+        let accepted = match reason {
+            PACKET_IN_FEEDBACK | PACKET_IN_PROBE => self
+                .feedback_in(now, network, groups, at, &payload, is_probe)
+                .map(|()| None),
+            PACKET_IN_ICRC => self.icrc_in(network, groups, at, payload).map(|()| None),
+            PACKET_IN_FATAL_NAK => self.fatal_nak_in(network, groups, at, &payload),
             _ => None,
         };
-        if taken.is_none() {
+        accepted.unwrap_or_else(|| {
             self.stats.strays += 1;
-        }
-        command
+            None
+        })
     }
 
     fn feedback_in(
@@ -333,7 +332,7 @@ impl Punts {
             self.stats.fatal_naks += 1;
             let ended = self.members_in_error.entry(mcst_id).or_default();
             if ended.insert(member.spec.ip) {
-                let name = &network.topology.host(member.host).name;
+                let name = &network.topology().host(member.host).name;
                 let syndrome = frame.syndrome();
                 tracing::warn!(%mcst_id, "host {name}: the queue pair is in the error state; it sent a NAK with syndrome {syndrome:#04x}");
                 return Some(self.remove_members_in_error(groups, mcst_id));

@@ -144,14 +144,17 @@ fn entries_of_every_switch_satisfy_the_constraints() {
         let mut fabric = FakeFabric::ready(topology);
         fabric.register(&["h1", "h2", "h3"]).unwrap();
         let controller = &fabric.controller;
-        for switch in controller.network.topology.switch_indexes() {
+        for switch in controller.network.topology().switch_indexes() {
             let entries = crate::controller::boot::underlay_entries(
                 &controller.network,
                 &controller.datagrams,
                 switch,
             );
             let all: Vec<_> = entries.first.into_iter().chain(entries.second).collect();
-            assert_eq!(controller.network.program.constraints().check(&all), Ok(()));
+            assert_eq!(
+                controller.network.program().constraints().check(&all),
+                Ok(())
+            );
         }
     }
 }

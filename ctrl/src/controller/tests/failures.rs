@@ -28,7 +28,7 @@ fn a_rejection_of_any_update_leaves_no_entries() {
                 before,
                 "switch {switch}, update {update}"
             );
-            assert_eq!(fabric.controller.network.loads, PortLoads::default());
+            assert_eq!(*fabric.controller.network.loads(), PortLoads::default());
             assert!(fabric
                 .controller
                 .status()

@@ -77,7 +77,7 @@ pub(super) fn asked(controller: &Controller, effect: &Effect) -> Option<SwitchIn
             };
             let header = controller
                 .network
-                .program
+                .program()
                 .packet_io
                 .packet_out_header(packet)?;
             (header.kind == PACKET_OUT_REGISTERS).then_some(*switch)
@@ -102,7 +102,7 @@ pub(super) fn steps_under_way(
     }
     let parts = &controller.parts();
     let mut steps = BTreeSet::new();
-    for switch in controller.network.topology.switch_indexes() {
+    for switch in controller.network.topology().switch_indexes() {
         steps.extend(step(Boot::find(parts, switch)));
         for mcst_id in controller.groups.addresses() {
             let agent = Some(switch);
@@ -161,7 +161,7 @@ impl Picture {
             // Their PSN is not compared, since it depends on the state that the failed switches lost (`restart.rs`).
             registers.insert((on.switch.clone(), on.group_index), paths);
         }
-        let tasks = controller.network.switches.tasks();
+        let tasks = controller.network.switches().tasks();
         assert!(tasks.is_empty(), "{tasks:?}");
         assert_eq!(steps_under_way(controller), BTreeSet::new());
         Picture {
@@ -171,11 +171,11 @@ impl Picture {
             left: controller
                 .topology()
                 .switch_indexes()
-                .map(|switch| controller.groups.resources.capacity(switch).left())
+                .map(|switch| controller.groups.resources().capacity(switch).left())
                 .collect(),
-            addresses: controller.groups.resources.addresses_in_use(),
-            loads: controller.network.loads.clone(),
-            leftovers: controller.groups.resources.leftovers(),
+            addresses: controller.groups.resources().addresses_in_use(),
+            loads: controller.network.loads().clone(),
+            leftovers: controller.groups.resources().leftovers(),
         }
     }
 
@@ -277,8 +277,8 @@ fn next_requests_work(mut fabric: FakeFabric, case: &str) {
     assert_eq!(bare.addresses, 0, "{case}");
     let switches = fabric.controller.topology().switch_indexes();
     for (switch, left) in switches.zip(&bare.left) {
-        let all = capacity::Capacity::new(&fabric.controller.network.program.sizes).left();
-        let capacity = fabric.controller.groups.resources.capacity(switch);
+        let all = capacity::Capacity::new(&fabric.controller.network.program().sizes).left();
+        let capacity = fabric.controller.groups.resources().capacity(switch);
         assert_eq!((capacity.groups(), *left), (0, all), "{case}");
     }
     let group = fabric.register(&["h1", "h3"]).expect(case);
@@ -411,7 +411,7 @@ const JOINING_BY_ADDRESS: Scenario = Scenario {
             fields.for_each(|field| field.annotations.clear());
         }
         let mut fabric = fabric_of(1, p4info);
-        fabric.controller.network.program.target = Target::Tofino;
+        fabric.controller.network.program_mut().target = Target::Tofino;
         for switch in &mut fabric.switches {
             switch.trusting = true;
         }

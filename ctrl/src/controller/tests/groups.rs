@@ -154,7 +154,7 @@ fn invalid_requests_are_rejected_before_any_write() {
         .collect();
     insta::assert_snapshot!(messages.join("\n"));
     assert_eq!(fabric.contents(), before);
-    assert_eq!(fabric.controller.network.loads, PortLoads::default());
+    assert_eq!(*fabric.controller.network.loads(), PortLoads::default());
 }
 
 #[test]

@@ -78,7 +78,7 @@ fn a_member_joins_on_switches_that_the_tree_did_not_have() {
     assert_eq!(status.groups[0].members.len(), 3);
     fabric.deregister(group.mcst_id).unwrap();
     assert!(counts(&fabric).iter().flatten().all(|n| *n == 0));
-    assert_eq!(fabric.controller.network.loads, PortLoads::default());
+    assert_eq!(*fabric.controller.network.loads(), PortLoads::default());
 }
 
 #[test]
@@ -473,11 +473,11 @@ fn a_flush_completes_when_a_later_frame_arrives() {
             .submit(now, leaf, Owner::Detached, task);
         fabric.handle(Event::Timeout);
         assert_eq!(
-            fabric.controller.network.switches.tasks().is_empty(),
+            fabric.controller.network.switches().tasks().is_empty(),
             !is_stuck
         );
         fabric.pass(1_000_000_000);
-        assert!(fabric.controller.network.switches.tasks().is_empty());
+        assert!(fabric.controller.network.switches().tasks().is_empty());
         // A link over which no frame arrives is considered failed.
         let avoided = fabric.controller.status().avoided;
         assert_eq!(avoided.len(), usize::from(is_stuck), "{avoided:?}");

@@ -116,7 +116,7 @@ impl FakeFabric {
     /// Replaces the controller by a new one with the same switches.
     pub(super) fn replace_controller(&mut self) {
         let topology = self.controller.topology().clone();
-        let config = self.controller.network.config.clone();
+        let config = self.controller.network.config().clone();
         self.controller = Controller::new(topology, config).unwrap();
         self.said.clear();
     }
@@ -180,7 +180,7 @@ impl FakeFabric {
 
     /// Delivers the frames that the controller sends over links to the next switch.
     fn carry_markers(&mut self, switch: SwitchIndex) {
-        let network = self.controller.network.config.group_range.network();
+        let network = self.controller.network.config().group_range.network();
         let sent = std::mem::take(&mut self.switches[switch.0].sent);
         for (port, frame) in sent {
             let received = crate::controller::mrp::frame::parse(&frame);

@@ -57,7 +57,7 @@ impl World {
     }
 
     pub(super) fn over(mut fabric: FakeFabric) -> World {
-        fabric.controller.network.config.mrp_repeat_ns = TIMING.interval / 2;
+        fabric.controller.network.config_mut().mrp_repeat_ns = TIMING.interval / 2;
         let topology = fabric.controller.topology();
         let config = |host: &crate::topology::Host| {
             HostConfig::new(&host.name, host.mac, host.ip, host.prefix_len, 1500, 1)
@@ -432,7 +432,12 @@ fn a_member_without_reply_is_reported_and_no_entry_is_left() {
     let before = world.fabric.contents();
     world.dead.insert(2);
     // Shorter than the leader's timeout.
-    world.fabric.controller.network.config.agree_timeout_ns = 20_000_000;
+    world
+        .fabric
+        .controller
+        .network
+        .config_mut()
+        .agree_timeout_ns = 20_000_000;
     let mut leader = world.leader(GROUP, &[0, 1, 2]);
     let missing = vec![world.hosts[2].ip()];
     assert_eq!(world.run(0, &mut leader), LeaderEvent::GaveUp { missing });

@@ -253,7 +253,7 @@ fn punt_rates_are_written_at_the_start_and_repaired() {
     // Five kinds of packets for each of a leaf's three ports and the spine's two.
     let all: Vec<usize> = fabric.switches.iter().map(rates).collect();
     assert_eq!(all, [15, 15, 10]);
-    let program = Program::resolve(&fabric.controller.network.config.p4info).unwrap();
+    let program = Program::resolve(&fabric.controller.network.config().p4info).unwrap();
     let leaf = fabric.switch("l1");
     let key = |port| crate::tables::PuntKey { reason: 2, port };
     let rate = crate::tables::PuntRate { rate: 7, burst: 7 };

@@ -117,7 +117,7 @@ fn a_repeated_registration_invites_each_host_once_per_interval() {
     let mut fabric = FakeFabric::with(leaf_spine(1, 1, 63).unwrap(), config);
     fabric.connect_all();
     let mut world = World::over(fabric);
-    world.fabric.controller.network.config.mrp_repeat_ns = interval;
+    world.fabric.controller.network.config_mut().mrp_repeat_ns = interval;
     let group = mrp::Node::group(GROUP, VIRTUAL_QPN);
     let nodes: Vec<_> = (0..63).map(|n| world.node(n)).chain([group]).collect();
     // For one second, at the maximum rate of registration packets.
