@@ -14,43 +14,25 @@
 //! With several shortest paths, the worst value of each figure applies, since switches choose by a hash. In a group, the paths are those
 //! of the tree that the controller builds ([`Tree`]).
 
+mod contention;
+mod scale;
+mod streams;
+
 use std::cell::OnceCell;
-use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
 
-use alfirk_ctrl::topology::{
-    HostIndex, LinkAttributes, LinkIndex, Neighbour, Node, Paths, SwitchIndex, Topology,
-};
-use alfirk_ctrl::tree::{Planner, PortLoads, Tree, View};
-use alfirk_packet_io::wire::{serialisation_ps, wire_bytes};
-use alfirk_roce::collective::{Algorithm, EdgeId, Racks, Shape};
-use alfirk_roce::rc::{AckTimeout, PathMtu, RcConfig};
-use alfirk_roce::wire::{aeth, immdt, reth, FRAME_OVERHEAD};
+use alfirk_ctrl::topology::{HostIndex, LinkAttributes, Node, Paths, SwitchIndex, Topology};
+use alfirk_roce::collective::{Algorithm, Racks};
+use alfirk_roce::rc::{AckTimeout, RcConfig};
 
+pub(crate) use self::contention::Contention;
+use self::scale::{LinkShare, PathFigures, Scale};
+use self::streams::{own_bps, streams_of, Stream};
 use super::spec::Job;
-
-/// Bytes of headers, padding and checksum around the payload of a request packet that has both a RETH and an immediate.
-const PACKET_OVERHEAD: usize = FRAME_OVERHEAD + reth::HEADER_LEN + immdt::HEADER_LEN;
-
-/// Length of the frame of an ACKNOWLEDGE packet in bytes.
-const ACK_FRAME: usize = FRAME_OVERHEAD + aeth::HEADER_LEN;
 
 /// Number of members above which the paths of overlays are not computed individually. An overlay is an algorithm that
 /// uses only unicast connections between members.
 const MAX_MEMBERS: usize = 1_024;
-
-/// Tolerance for rounding errors in sums of shares: a link is overloaded if the demand exceeds its rate times this
-/// factor.
-const OVERLOAD_TOLERANCE: f64 = 1.01;
-
-/// Window in packets that keeps a flow busy while application or controller pause. The smaller of this window and the
-/// one of [`BUSY_WINDOW_NS`] applies.
-const BUSY_WINDOW_PACKETS: u64 = 128;
-/// The window [`BUSY_WINDOW_PACKETS`], as a duration in nanoseconds at the bottleneck's rate.
-const BUSY_WINDOW_NS: u64 = 430_000;
-
-/// Minimum window in packets of a flow on an overloaded link, so that each end always has a packet.
-const MIN_WINDOW: u64 = 4;
 
 /// Time that switches and hosts take for a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -159,7 +141,7 @@ impl Limits {
         let topology = network.topology;
         let scale = Scale::new(job.mtu, network.processing);
         let is_uniform = is_uniform(topology);
-        let is_alone = contended.is_none_or(|contended| contended.0.is_empty());
+        let is_alone = contended.is_none_or(Contention::is_empty);
         let is_large = job.members.len() > MAX_MEMBERS;
         let mut to_members = Vec::new();
         let of_rank = if is_uniform && algorithm.needs_group() && is_alone
@@ -196,146 +178,6 @@ pub(crate) struct Network<'a> {
 impl Network<'_> {
     fn paths(&self) -> &Paths {
         self.paths.get_or_init(|| Paths::new(self.topology))
-    }
-}
-
-/// Packet lengths and processing times, by which figures of a path are converted to limits.
-struct Scale {
-    /// Bytes on the wire of a full packet.
-    packet: u64,
-    /// Bytes on the wire of an acknowledgement.
-    ack: u64,
-    processing: ProcessingTimes,
-    /// Packets sent between two acknowledgements and until the second of them arrives: twice the interval of ACK
-    /// requests.
-    ack_gap: u64,
-}
-
-impl Scale {
-    fn new(mtu: PathMtu, processing: ProcessingTimes) -> Scale {
-        Scale {
-            packet: wire_bytes(mtu.bytes() + PACKET_OVERHEAD),
-            ack: wire_bytes(ACK_FRAME),
-            processing,
-            ack_gap: 2 * u64::from(RcConfig::new(mtu).ack_every),
-        }
-    }
-
-    /// Time in nanoseconds that `packets` full packets take at the rate `rate_bps`.
-    fn packets_ns(&self, packets: u64, rate_bps: u64) -> u64 {
-        serialisation_ps(packets.saturating_mul(self.packet), rate_bps).div_ceil(1_000)
-    }
-
-    /// Number of full packets that the rate `rate_bps` allows in `ns` nanoseconds.
-    fn packets_in(&self, ns: u64, rate_bps: u64) -> u64 {
-        let bits = u128::from(ns) * u128::from(rate_bps) / 1_000_000_000;
-        u64::try_from(bits / 8 / u128::from(self.packet)).unwrap_or(u64::MAX)
-    }
-
-    /// Returns the figures of a path without links. [`Scale::extended`] adds each link.
-    fn empty_path(&self) -> PathFigures {
-        PathFigures {
-            rate_bps: u64::MAX,
-            round_trip_ns: self.processing.host_ns,
-            queues_ns: 0,
-        }
-    }
-
-    /// Returns the figures of `path` extended by `link`. `is_first`: the link is the sending host's own; the sender of
-    /// any other link is a switch.
-    fn extended(&self, path: PathFigures, link: &LinkAttributes, is_first: bool) -> PathFigures {
-        let there = serialisation_ps(self.packet, link.rate_bps).div_ceil(1_000);
-        let back = serialisation_ps(self.ack, link.rate_bps).div_ceil(1_000);
-        let switches = if is_first {
-            0
-        } else {
-            2 * self.processing.switch_ns
-        };
-        let link_ns = (there + back).saturating_add(link.delay_ns.saturating_mul(2));
-        let queue_ns = match is_first {
-            true => 0,
-            false => serialisation_ps(link.queue_bytes, link.rate_bps).div_ceil(1_000),
-        };
-        PathFigures {
-            rate_bps: path.rate_bps.min(link.rate_bps),
-            round_trip_ns: path.round_trip_ns.saturating_add(link_ns + switches),
-            queues_ns: path.queues_ns.saturating_add(queue_ns),
-        }
-    }
-
-    /// Converts the figures of a path to the limits of a sender whose own link has `own_bps` bits per second. `shared`
-    /// is the sender's share of the most loaded link on the path; `None` if no link is overloaded.
-    fn limits(&self, own_bps: u64, path: PathFigures, shared: Option<LinkShare>) -> SendLimits {
-        let rate_bps = path.rate_bps.min(own_bps);
-        let pipe = self.packets_in(path.round_trip_ns, rate_bps) + 1;
-        let busy_window = BUSY_WINDOW_PACKETS.min(self.packets_in(BUSY_WINDOW_NS, rate_bps));
-        let needed = (pipe + self.ack_gap).saturating_mul(5) / 4;
-        let window = needed.max(busy_window);
-        let is_paced = rate_bps < own_bps;
-        let most = shared.map(|shared| shared.packets.max(MIN_WINDOW));
-        let window = most.map_or(window, |most| window.min(most));
-        // Packets that may be queued before a packet: the windows of its own flow and of those that share the link.
-        let flows = shared.map_or(1, |shared| shared.flows);
-        let ahead = self.packets_ns(window.saturating_mul(flows), rate_bps);
-        let waits = match is_paced || shared.is_some() {
-            true => ahead.min(path.queues_ns.saturating_mul(2)),
-            false => 0,
-        };
-        let pace_bps = match shared {
-            Some(shared) if shared.packets < MIN_WINDOW => Some(shared.rate_bps.min(rate_bps)),
-            _ => is_paced.then_some(rate_bps),
-        };
-        let answer = path.round_trip_ns.saturating_add(waits);
-        SendLimits {
-            rate_bps,
-            round_trip_ns: path.round_trip_ns,
-            pace_bps: pace_bps.and_then(NonZeroU64::new),
-            window: u32::try_from(window).unwrap_or(u32::MAX),
-            max_window: most.map(|most| u32::try_from(most).unwrap_or(u32::MAX)),
-            max_ack_delay_ns: answer.saturating_add(self.packets_ns(self.ack_gap, rate_bps)),
-        }
-    }
-}
-
-/// Rate, round trip and queueing time of a path from a sender to a receiver, or the worst values of several paths.
-#[derive(Debug, Clone, Copy)]
-struct PathFigures {
-    rate_bps: u64,
-    /// Round trip of a full packet and its acknowledgement with empty queues, in nanoseconds.
-    round_trip_ns: u64,
-    /// Time in nanoseconds to drain the queues of all switches on the path, if they are full.
-    queues_ns: u64,
-}
-
-impl PathFigures {
-    /// Combines two paths: takes the worse value of each figure.
-    fn combine(self, other: PathFigures) -> PathFigures {
-        PathFigures {
-            rate_bps: self.rate_bps.min(other.rate_bps),
-            round_trip_ns: self.round_trip_ns.max(other.round_trip_ns),
-            queues_ns: self.queues_ns.max(other.queues_ns),
-        }
-    }
-}
-
-/// Share that one flow has of a link which several flows load.
-#[derive(Debug, Clone, Copy)]
-struct LinkShare {
-    /// Number of packets that the flow may have on the link and in the link's queue.
-    packets: u64,
-    /// Number of flows that load the link.
-    flows: u64,
-    rate_bps: u64,
-}
-
-impl LinkShare {
-    /// Combines the shares of two links: takes the smaller share in each figure.
-    fn combine(self, other: LinkShare) -> LinkShare {
-        LinkShare {
-            packets: self.packets.min(other.packets),
-            flows: self.flows.max(other.flows),
-            rate_bps: self.rate_bps.min(other.rate_bps),
-        }
     }
 }
 
@@ -398,54 +240,6 @@ fn distances(topology: &Topology, from: SwitchIndex) -> Vec<u32> {
     distances
 }
 
-/// Returns the packet streams of a group along its tree: one stream from each of the first `senders` members to all
-/// others.
-fn streams_of_group(
-    network: &Network<'_>,
-    job: &Job,
-    senders: usize,
-    scale: &Scale,
-) -> Vec<Stream> {
-    let topology = network.topology;
-    let view = View {
-        topology,
-        paths: network.paths(),
-        loads: &PortLoads::default(),
-    };
-    // Tree policies were checked before; the default one supports every network.
-    let planner = Planner::new(job.tree_policy, topology).unwrap_or(Planner::ReuseLeastLoaded);
-    let tree = Tree::grow(&planner, &view, &job.members);
-    let of = |&host: &HostIndex| {
-        let own = topology.link(topology.uplink(host).link).attributes;
-        let first = scale.extended(scale.empty_path(), &own, true);
-        let (leaf, port) = topology.attachment(host);
-        let mut worst: Option<PathFigures> = None;
-        let mut links = Vec::new();
-        let mut todo = vec![(leaf, port, first)];
-        while let Some((at, came_by, path)) = todo.pop() {
-            for port in tree.ports_on(at).filter(|port| *port != came_by) {
-                let Some(next) = topology.neighbour_at(at, port) else {
-                    continue;
-                };
-                links.push((direction(topology, next), 1.0));
-                let path = scale.extended(path, &topology.link(next.link).attributes, false);
-                match next.peer.node {
-                    Node::Host(_) => worst = Some(worst.map_or(path, |worst| worst.combine(path))),
-                    Node::Switch(switch) => todo.push((switch, next.peer.port, path)),
-                }
-            }
-        }
-        Stream {
-            sender: host,
-            receiver: None,
-            path: worst.unwrap_or(first),
-            links,
-        }
-    };
-    let senders = senders.clamp(1, job.members.len());
-    job.members[..senders].iter().map(of).collect()
-}
-
 /// Derives one set of limits that suits the traffic between every two members.
 fn of_all_pairs(network: &Network<'_>, members: &[HostIndex], scale: &Scale) -> SendLimits {
     let topology = network.topology;
@@ -461,205 +255,9 @@ fn of_all_pairs(network: &Network<'_>, members: &[HostIndex], scale: &Scale) -> 
     scale.limits(own, worst.unwrap_or_else(|| scale.empty_path()), None)
 }
 
-/// A direction of a link: the link, and the index of the sending end (0 or 1).
-type Direction = (LinkIndex, usize);
-
-/// Direction of the link to a neighbour.
-fn direction(topology: &Topology, next: Neighbour) -> Direction {
-    let ends = topology.link(next.link).ends;
-    (next.link, usize::from(ends[0] == next.peer))
-}
-
-/// Maximum number of shortest paths between two hosts that [`walk_shortest_paths`] follows.
-const MAX_PATHS: usize = 256;
-
-/// Visits the shortest paths between two hosts. Calls `link` for each link that a switch sends on, with the share of
-/// the packets on that link if all next hops are equally likely; calls `path` with the links of each path.
-fn walk_shortest_paths(
-    topology: &Topology,
-    paths: &Paths,
-    from: HostIndex,
-    to: HostIndex,
-    link: &mut dyn FnMut(Direction, f64),
-    path: &mut dyn FnMut(&[Direction]),
-) {
-    let mut todo = vec![(topology.attachment(from).0, 1.0, Vec::new())];
-    let mut seen = 0;
-    while let Some((at, share, links)) = todo.pop() {
-        let ports = paths.next_hops(at, to);
-        for port in ports {
-            let Some(next) = topology.neighbour_at(at, *port) else {
-                continue;
-            };
-            let direction = direction(topology, next);
-            let share = share / ports.len() as f64;
-            link(direction, share);
-            let mut links: Vec<Direction> = links.clone();
-            links.push(direction);
-            match next.peer.node {
-                Node::Host(_) => {
-                    seen += 1;
-                    path(&links);
-                }
-                Node::Switch(switch) if seen < MAX_PATHS => todo.push((switch, share, links)),
-                Node::Switch(_) => {}
-            }
-        }
-    }
-}
-
-/// Packets that one member sends to another member, or to all members of a group, and the links that they use.
-struct Stream {
-    sender: HostIndex,
-    /// The receiver; `None` for all members of a group.
-    receiver: Option<HostIndex>,
-    path: PathFigures,
-    /// Each link direction on which a switch forwards packets of the stream, with the share of packets on it.
-    links: Vec<(Direction, f64)>,
-}
-
-impl Stream {
-    /// Creates the stream between two hosts over all shortest paths, with the worst figures of these paths.
-    fn between(network: &Network<'_>, scale: &Scale, from: HostIndex, to: HostIndex) -> Stream {
-        let (topology, paths) = (network.topology, network.paths());
-        let own = topology.link(topology.uplink(from).link).attributes;
-        let mut links = Vec::new();
-        let mut worst: Option<PathFigures> = None;
-        let mut link = |direction, share| links.push((direction, share));
-        let mut path = |links: &[Direction]| {
-            let first = scale.extended(scale.empty_path(), &own, true);
-            let path = links.iter().fold(first, |path, (link, _)| {
-                scale.extended(path, &topology.link(*link).attributes, false)
-            });
-            worst = Some(worst.map_or(path, |worst| worst.combine(path)));
-        };
-        walk_shortest_paths(topology, paths, from, to, &mut link, &mut path);
-        Stream {
-            sender: from,
-            receiver: Some(to),
-            path: worst.unwrap_or_else(|| scale.empty_path()),
-            links,
-        }
-    }
-}
-
-/// Link directions that cannot carry the combined demand of the senders of one or several jobs, with the number of
-/// streams on each.
-#[derive(Debug, Default)]
-pub(crate) struct Contention(BTreeMap<Direction, u64>);
-
-impl Contention {
-    /// Finds the overloaded links of jobs that run at the same time, each with its algorithm.
-    pub(crate) fn of<'j>(
-        network: &Network<'_>,
-        jobs: impl Iterator<Item = (&'j Job, Algorithm, Racks)>,
-    ) -> Contention {
-        let mut streams = Vec::new();
-        for (job, algorithm, racks) in jobs {
-            if can_overflow(network.topology) && !algorithm.needs_datagrams() {
-                let scale = Scale::new(job.mtu, network.processing);
-                let of_job = streams_of(network, job, algorithm, &racks, 1, &scale);
-                streams.extend(of_job.into_iter().flatten());
-            }
-        }
-        Contention::of_streams(network.topology, streams.iter())
-    }
-
-    /// Adds up the rates of the streams on each link and direction. Returns the links on which the sum is more than the
-    /// link's rate, with the number of streams on each.
-    fn of_streams<'s>(
-        topology: &Topology,
-        streams: impl Iterator<Item = &'s Stream> + Clone,
-    ) -> Contention {
-        let mut wanted: BTreeMap<HostIndex, f64> = BTreeMap::new();
-        for stream in streams.clone() {
-            *wanted.entry(stream.sender).or_default() += stream.path.rate_bps as f64;
-        }
-        // Demand in bits per second, and number of streams.
-        let mut load: BTreeMap<Direction, (f64, f64)> = BTreeMap::new();
-        for stream in streams {
-            // The sender's own link limits the sum of its streams.
-            let own = own_bps(topology, stream.sender) as f64;
-            let divided = (own / wanted[&stream.sender].max(1.0)).min(1.0);
-            let rate = stream.path.rate_bps as f64 * divided;
-            for (direction, share) in &stream.links {
-                let (bits, count) = load.entry(*direction).or_default();
-                *bits += rate * share;
-                *count += share;
-            }
-        }
-        let too_much = load.into_iter().filter(|((link, _), (bits, _))| {
-            *bits > OVERLOAD_TOLERANCE * topology.link(*link).attributes.rate_bps as f64
-        });
-        let counts =
-            too_much.map(|(direction, (_, count))| (direction, count.ceil().max(2.0) as u64));
-        Contention(counts.collect())
-    }
-
-    /// Returns the share that a stream has of the overloaded links on its path; `None` if its path has no overloaded
-    /// link.
-    fn share(&self, topology: &Topology, scale: &Scale, stream: &Stream) -> Option<LinkShare> {
-        let links = stream.links.iter();
-        let shares = links.filter_map(|(direction, _)| {
-            let count = *self.0.get(direction)?;
-            let link = topology.link(direction.0).attributes;
-            let room = scale.packets_in(stream.path.round_trip_ns, link.rate_bps)
-                + link.queue_bytes / scale.packet;
-            Some(LinkShare {
-                packets: room / count,
-                flows: count,
-                rate_bps: (link.rate_bps / count).max(1),
-            })
-        });
-        shares.reduce(LinkShare::combine)
-    }
-}
-
 /// Whether full queues of this network drop packets, which they do unless it uses flow control.
 fn can_overflow(topology: &Topology) -> bool {
     topology.switching().pfc.is_none()
-}
-
-fn own_bps(topology: &Topology, host: HostIndex) -> u64 {
-    topology
-        .link(topology.uplink(host).link)
-        .attributes
-        .rate_bps
-}
-
-/// Returns the streams that each member sends, by rank. In a group, only the first `senders` members send.
-fn streams_of(
-    network: &Network<'_>,
-    job: &Job,
-    algorithm: Algorithm,
-    racks: &Racks,
-    senders: usize,
-    scale: &Scale,
-) -> Vec<Vec<Stream>> {
-    if algorithm.needs_group() {
-        let streams = streams_of_group(network, job, senders, scale);
-        return streams.into_iter().map(|stream| vec![stream]).collect();
-    }
-    let members = &job.members;
-    let count = members.len() as u32;
-    let size = job.data.bytes().len() as u64;
-    let shape = Shape {
-        members: count,
-        slices: algorithm.slices_for(job.collective, size, count),
-        racks,
-    };
-    let of = |rank: u32| {
-        let plan = algorithm.plan_for(job.collective, shape, rank);
-        let peers = plan.outgoing.iter().filter_map(|flow| match flow.edge {
-            EdgeId::Pair { from, to } => Some(if from == rank { to } else { from }),
-            EdgeId::Group { .. } | EdgeId::Datagrams { .. } => None,
-        });
-        let peers: BTreeSet<u32> = peers.collect();
-        let from = members[rank as usize];
-        let stream = |to: u32| Stream::between(network, scale, from, members[to as usize]);
-        peers.into_iter().map(stream).collect()
-    };
-    (0..count).map(of).collect()
 }
 
 /// Computes, for each member, its limit of the sending rate towards each other member. Empty for a member that sends to
@@ -892,7 +490,7 @@ links:
             topology: &lossless,
             ..network
         };
-        assert!(Contention::of(&network, jobs.iter().map(with)).0.is_empty());
+        assert!(Contention::of(&network, jobs.iter().map(with)).is_empty());
     }
 
     #[test]

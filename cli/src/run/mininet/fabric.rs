@@ -1,16 +1,18 @@
 //! Implements [`Fabric`] on a Mininet network: switches and hosts are processes, the controller runs in this process.
 
+mod hosts;
+mod start;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::Future;
 use std::net::Ipv4Addr;
-use std::num::NonZeroU32;
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use alfirk_ctrl::client::{GroupNotification, Handle, Runner, StartError, SwitchAddress};
-use alfirk_ctrl::controller::{Controller, GroupInfo, RegisterGroup};
+use alfirk_ctrl::client::{GroupNotification, Handle};
+use alfirk_ctrl::controller::{GroupInfo, RegisterGroup};
 use alfirk_ctrl::tables::Counts;
 use alfirk_ctrl::topology::{HostIndex, LinkIndex, Node, SwitchIndex, Topology};
 use alfirk_experiment::{
@@ -18,7 +20,6 @@ use alfirk_experiment::{
     ProcessingTimes, Traffic, Victim,
 };
 use alfirk_packet_io::Clock;
-use alfirk_roce::application::TransferId;
 use alfirk_roce::collective::{
     Endpoint, ExpectedData, LegCommand, LegReply, Progress, RequestTimes, TransferSpec,
 };
@@ -26,32 +27,17 @@ use alfirk_roce::host::HostTiming;
 use alfirk_roce::hostile::Target;
 use alfirk_roce::rc::{MsnRule, PathMtu, RcConfig};
 use alfirk_roce::registration::LeaderEvent;
-use alfirk_units::plural;
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::leftover::Leftover;
+use self::start::NetworkGuard;
 use super::load::Counters;
-use super::machines::MachinesNetwork;
 use super::namespace::Namespace;
-use super::network::{MininetNetwork, Network, NetworkSpec};
-use super::work_dir::WorkDir;
-use crate::exit::Failure;
+use super::network::Network;
 use crate::host::client::HostClient;
-use crate::host::protocol::{Event, Info, Reply, Request, Status};
-use crate::program::CompiledProgram;
-use crate::run::config::{Config, GuestRdma};
-use crate::run::controller_config;
-use crate::run::progress::{Bars, Runs};
-
-/// Time limit for Mininet to build the network.
-const START_LIMIT: Duration = Duration::from_secs(150);
-/// Time limit for the controller to program all switches.
-const READY_LIMIT: Duration = Duration::from_secs(60);
-
-/// Number of queries of a host's clock to measure its offset; the one with the shortest round trip is used.
-const CLOCK_QUERIES: usize = 5;
+use crate::host::protocol::{Reply, Request};
+use crate::run::progress::Runs;
 
 /// Assumed times of switches and hosts to process a packet, on the network's clock, if links have rates. That clock is
 /// so slow that real processing is shorter.
@@ -111,116 +97,6 @@ pub struct MininetFabric {
 }
 
 impl MininetFabric {
-    /// Builds the network and programs its switches. Links have the rates and delays of the topology, on a clock that
-    /// is `scale` times slower than real time; with `None` they have neither.
-    pub fn start(
-        config: &Config,
-        program: &CompiledProgram,
-        scale: Option<NonZeroU32>,
-        bars: &Bars,
-    ) -> Result<MininetFabric, Failure> {
-        let topology = config.topology.clone();
-        let controller = Controller::new(topology.clone(), controller_config(config, program))
-            .map_err(Failure::bad_input)?;
-
-        let runs = bars.runs();
-        let phase = bars.phase(&format!(
-            "building the network of {} and {}",
-            plural(topology.switches().len(), "switch", "switches"),
-            plural(topology.hosts().len(), "host", "hosts"),
-        ));
-        let spec = NetworkSpec::new(config, scale);
-        let mut machines = None;
-        // Registered before anything exists that must be removed.
-        let guard = NetworkGuard::begin(&runs);
-        // Networks on several machines use an address of this machine, so they need its namespace.
-        let namespace = config.machines.is_none().then(Namespace::enter);
-        let namespace = namespace.transpose()?;
-        let mut network: Box<dyn Network> = match &config.machines {
-            None => {
-                let network = MininetNetwork::start(&spec)?;
-                runs.add_network(Leftover {
-                    process: network.process(),
-                    folder: network.folder().to_owned(),
-                });
-                Box::new(network)
-            }
-            Some(named) => {
-                let mut network = MachinesNetwork::connect(named)?;
-                network.start(named, &topology, &spec)?;
-                machines = Some(network.summaries());
-                Box::new(network)
-            }
-        };
-        wait_for_network(network.as_mut(), &runs)?;
-        drop(phase);
-        let _phase = bars.phase("loading the switches' program and routes");
-
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .enable_all()
-            .build()
-            .map_err(|error| Failure::failed(format_args!("cannot start threads: {error}")))?;
-        let switches = switch_addresses(&topology, network.as_ref())?;
-        let controller = {
-            let _inside = runtime.enter();
-            let (mut runner, handle) = Runner::new(controller, switches);
-            runner.set_time_scale(scale.unwrap_or(NonZeroU32::MIN));
-            runtime.spawn(runner.run());
-            handle
-        };
-        let news = runtime.block_on(controller.subscribe());
-        let news = news.ok_or_else(|| Failure::failed(controller_ended()))?;
-        let hosts = topology
-            .hosts()
-            .iter()
-            .map(|host| network.connect(&host.name))
-            .collect::<Result<Vec<_>, Failure>>()?;
-        let elsewhere: Vec<HostIndex> = match (&config.guests, &config.machines) {
-            (_, Some(_)) => topology.host_indexes().collect(),
-            (Some(guests), None) => guests.hosts.clone(),
-            (None, None) => Vec::new(),
-        };
-        let mut fabric = MininetFabric {
-            hosts,
-            killed: BTreeSet::new(),
-            hostile: BTreeSet::new(),
-            clock_offsets: elsewhere.into_iter().map(|host| (host, 0)).collect(),
-            clock_error: 0,
-            machines,
-            linux_rdma: (config.guests.as_ref()).is_some_and(|g| g.rdma == GuestRdma::Linux),
-            controller: Some(controller),
-            news,
-            runtime,
-            network,
-            _namespace: namespace,
-            runs,
-            _guard: guard,
-            clock: scale.map_or_else(Clock::default, Clock::slower),
-            has_rates: scale.is_some(),
-            topology,
-            transfer: 0,
-            next_polled_host: 0,
-            deferred_events: VecDeque::new(),
-            messages: BTreeMap::new(),
-        };
-        let handle = fabric.controller_handle().map_err(Failure::failed)?;
-        let ready = async move { handle.ready(READY_LIMIT).await };
-        let limit = READY_LIMIT + Duration::from_secs(5);
-        let ready = fabric.wait_for(
-            ready,
-            "the controller has not programmed all switches",
-            limit,
-        );
-        ready
-            .map_err(Failure::failed)?
-            .map_err(|error| match error {
-                StartError::Switch(error) => Failure::failed(error),
-                other => Failure::failed(other),
-            })?;
-        Ok(fabric)
-    }
-
     /// Waits for the operation `work` of the controller; a failure of the network ends the wait. `what`: message of a
     /// timeout.
     fn wait_for<T: Send + 'static>(
@@ -300,43 +176,6 @@ impl MininetFabric {
         })
     }
 
-    /// Attaches to a running network of another program (`--attach`). `folder` has the description of the network.
-    pub fn attach(config: &Config, folder: &Path, bars: &Bars) -> Result<MininetFabric, Failure> {
-        let runs = bars.runs();
-        let guard = NetworkGuard::begin(&runs);
-        let network: Box<dyn Network> = Box::new(MininetNetwork::attach(folder)?);
-        let runtime = tokio::runtime::Builder::new_current_thread().build();
-        let runtime = runtime
-            .map_err(|error| Failure::failed(format_args!("cannot start a runtime: {error}")))?;
-        let topology = config.topology.clone();
-        let hosts = topology.hosts().iter();
-        let hosts = hosts.map(|host| network.connect(&host.name));
-        Ok(MininetFabric {
-            hosts: hosts.collect::<Result<Vec<_>, Failure>>()?,
-            killed: BTreeSet::new(),
-            hostile: BTreeSet::new(),
-            clock_offsets: BTreeMap::new(),
-            clock_error: 0,
-            machines: None,
-            linux_rdma: false,
-            controller: None,
-            // No group events are sent.
-            news: tokio::sync::mpsc::unbounded_channel().1,
-            runtime,
-            network,
-            _namespace: None,
-            runs,
-            _guard: guard,
-            clock: Clock::default(),
-            has_rates: false,
-            topology,
-            transfer: 0,
-            next_polled_host: 0,
-            deferred_events: VecDeque::new(),
-            messages: BTreeMap::new(),
-        })
-    }
-
     /// Converts a duration of real time to nanoseconds of the network's clock.
     fn to_network_time(&self, time: Duration) -> u64 {
         time.as_nanos() as u64 / self.clock.scale()
@@ -376,83 +215,6 @@ impl MininetFabric {
         })
     }
 
-    fn request(&mut self, host: HostIndex, request: Request) -> Result<Reply, FabricError> {
-        match self.hosts[host.0].request(request) {
-            Ok(reply) => Ok(reply),
-            Err(error) => Err(self.explain(error)),
-        }
-    }
-
-    /// Converts an error of a host's connection. If the network reports within half a second that a process has failed,
-    /// returns that failure instead.
-    fn explain(&mut self, error: anyhow::Error) -> FabricError {
-        let news = self.wait_for_input(Duration::from_millis(500), false);
-        news.err()
-            .unwrap_or_else(|| FabricError::Broken(format!("{error:#}")))
-    }
-
-    fn unexpected(&self, host: HostIndex, reply: &Reply) -> FabricError {
-        FabricError::Host {
-            host: self.topology.host(host).name.clone(),
-            why: format!("unexpected reply {reply:?}"),
-        }
-    }
-
-    /// Sends a request that has no result to a host, and waits for its reply.
-    fn request_without_result(
-        &mut self,
-        host: HostIndex,
-        request: Request,
-    ) -> Result<(), FabricError> {
-        match self.request(host, request)? {
-            Reply::Accepted => Ok(()),
-            other => Err(self.unexpected(host, &other)),
-        }
-    }
-
-    fn status(&mut self, host: HostIndex) -> Result<Status, FabricError> {
-        let transfer = self.transfer;
-        match self.request(host, Request::Status { transfer })? {
-            Reply::Status(status) => Ok(status),
-            other => Err(self.unexpected(host, &other)),
-        }
-    }
-
-    fn info(&mut self, host: HostIndex) -> Result<Info, FabricError> {
-        match self.request(host, Request::Info)? {
-            Reply::Info(info) => Ok(info),
-            other => Err(self.unexpected(host, &other)),
-        }
-    }
-
-    /// Measures the clock offset of a host that does not use this machine's clock. Called for each transfer, because
-    /// clocks drift.
-    fn measure_clock_offset(&mut self, host: HostIndex) -> Result<(), FabricError> {
-        let mut best: Option<(u64, i64)> = None;
-        for _ in 0..CLOCK_QUERIES {
-            let asked = self.now();
-            let at = match self.request(host, Request::Clock)? {
-                Reply::Clock { at } => at,
-                other => return Err(self.unexpected(host, &other)),
-            };
-            let took = self.now() - asked;
-            let behind = (asked + took / 2).wrapping_sub(at) as i64;
-            if best.is_none_or(|(least, _)| took < least) {
-                best = Some((took, behind));
-            }
-        }
-        if let Some((took, behind)) = best {
-            self.clock_offsets.insert(host, behind);
-            self.clock_error = self.clock_error.max(took.div_ceil(2));
-        }
-        Ok(())
-    }
-
-    /// Converts a time of a host's clock to this machine's clock, both in nanoseconds.
-    fn to_local_time(&self, host: HostIndex, at: u64) -> u64 {
-        at.wrapping_add_signed(self.clock_offsets.get(&host).copied().unwrap_or(0))
-    }
-
     /// Counts the frames on all links, each frame once per link: those that switches sent, and those that switches
     /// received from hosts.
     fn wire_packets(&mut self) -> Result<u64, FabricError> {
@@ -471,82 +233,6 @@ impl MininetFabric {
         }
         self.network
             .packets(&as_str_pairs(&sent), &as_str_pairs(&received))
-    }
-
-    /// A group's leader in messages, such as `leader h1`.
-    fn leader_name(&self, leader: HostIndex) -> String {
-        format!("leader {}", self.topology.host(leader).name)
-    }
-
-    /// Waits until the leader of a group (the host that registers it) reports the result of its request.
-    fn wait_for_leader(
-        &mut self,
-        leader: HostIndex,
-        what: &str,
-    ) -> Result<LeaderEvent, FabricError> {
-        let limit = self.to_network_time(GROUP_LIMIT);
-        let deadline = self.now() + limit;
-        // Events stay deferred until the leader has replied.
-        let mut deferred_events = std::mem::take(&mut self.deferred_events);
-        let led = loop {
-            match self.next_event(deadline) {
-                Err(error) => break Err(error),
-                Ok(Some((host, MemberEvent::Group(event)))) if host == leader => break Ok(event),
-                Ok(Some(other)) => deferred_events.push_back(other),
-                Ok(None) => {
-                    break Err(FabricError::Timeout {
-                        what: what.to_string(),
-                        seconds: GROUP_LIMIT.as_secs_f64(),
-                    })
-                }
-            }
-        };
-        self.deferred_events = deferred_events;
-        led
-    }
-
-    /// Returns the next event that a host has already reported, without waiting; `None` if there is none.
-    fn reported_event(&mut self) -> Result<Option<(HostIndex, MemberEvent)>, FabricError> {
-        for _ in 0..self.hosts.len() {
-            let host = HostIndex(self.next_polled_host);
-            self.next_polled_host = (self.next_polled_host + 1) % self.hosts.len();
-            while !self.killed.contains(&host) {
-                let event = match self.hosts[host.0].next_event(Instant::now()) {
-                    Ok(event) => event,
-                    Err(error) => return Err(self.explain(error)),
-                };
-                let Some(event) = event else { break };
-                if let Some(mut event) = member_event(event, self.transfer) {
-                    if let MemberEvent::Done { at, .. } | MemberEvent::PartDone { at, .. } =
-                        &mut event
-                    {
-                        *at = self.to_local_time(host, *at);
-                    }
-                    return Ok(Some((host, event)));
-                }
-            }
-        }
-        Ok(None)
-    }
-}
-
-/// Keeps the network registered for removal by force, in case this process must end before the network is removed.
-struct NetworkGuard(Arc<Runs>);
-
-impl NetworkGuard {
-    /// Registers a network that is about to be built.
-    fn begin(runs: &Arc<Runs>) -> NetworkGuard {
-        runs.add_network(Leftover {
-            process: None,
-            folder: WorkDir::planned_path(),
-        });
-        NetworkGuard(Arc::clone(runs))
-    }
-}
-
-impl Drop for NetworkGuard {
-    fn drop(&mut self) {
-        self.0.clear_networks();
     }
 }
 
@@ -929,33 +615,6 @@ impl Fabric for MininetFabric {
         }
     }
 }
-
-fn wait_for_network(network: &mut dyn Network, runs: &Runs) -> Result<(), Failure> {
-    let deadline = Instant::now() + START_LIMIT;
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(Failure::failed(format_args!(
-                "Mininet has not built the network within {} s",
-                START_LIMIT.as_secs()
-            )));
-        }
-        let readable = {
-            let fds = network.fds().into_iter();
-            let fds = fds.chain(runs.interruption());
-            let mut fds: Vec<PollFd<'_>> =
-                fds.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
-            wait_readable(&mut fds, left).map_err(Failure::failed)?;
-            let network = network.fds().len();
-            fds[..network].iter().any(is_readable)
-        };
-        interrupted(runs).map_err(Failure::failed)?;
-        if readable && network.take_ready().map_err(Failure::failed)? {
-            return Ok(());
-        }
-    }
-}
-
 fn wait_readable(fds: &mut [PollFd<'_>], limit: Duration) -> Result<(), FabricError> {
     // Rounded up, so that a wait of less than a millisecond is not a busy loop.
     let ms = limit.as_micros().div_ceil(1_000).min(60_000) as u16;
@@ -981,36 +640,9 @@ fn controller_ended() -> FabricError {
     FabricError::Broken("the controller ended unexpectedly".to_string())
 }
 
-fn switch_addresses(
-    topology: &Topology,
-    network: &dyn Network,
-) -> Result<Vec<SwitchAddress>, Failure> {
-    let addresses = &network.addresses().switches;
-    topology
-        .switch_indexes()
-        .map(|switch| {
-            let name = &topology.switch(switch).name;
-            let address = addresses.get(name).cloned().ok_or_else(|| {
-                Failure::failed(format_args!(
-                    "the Mininet process did not start switch {name}"
-                ))
-            })?;
-            Ok(SwitchAddress { switch, address })
-        })
-        .collect()
-}
-
 fn as_str_pairs(ports: &[(String, String)]) -> Vec<(&str, &str)> {
     let ports = ports.iter();
     ports
         .map(|(switch, interface)| (switch.as_str(), interface.as_str()))
         .collect()
-}
-
-/// Converts an event of the host protocol to one of the fabric. `None` if the event belongs to another transfer than
-/// `current`, or reports progress.
-fn member_event(event: Event, current: u32) -> Option<MemberEvent> {
-    let (of, event) = event.into_member_event()?;
-    let is_current = of == TransferId(current) || matches!(event, MemberEvent::Group(_));
-    is_current.then_some(event)
 }
