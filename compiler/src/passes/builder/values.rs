@@ -39,21 +39,23 @@ impl Builder<'_> {
 
     /// Names and types of the fields of a struct or header, the members of a union, or the elements of a tuple. Names of elements are empty.
     pub fn parts(&self, ty: &Type) -> Parts {
-        match self.checked.representation(ty) {
-            Type::Tuple(types) => types.iter().map(|ty| (unnamed(), ty.clone())).collect(),
-            Type::Record(fields) => fields,
-            ty => {
-                if let Some(known) = self.fields.borrow().get(&ty) {
-                    return Rc::clone(known);
-                }
-                let fields = self.checked.fields(&ty).into_iter();
-                let parts: Parts = fields
-                    .map(|(field, ty)| (field.name.name.clone(), ty))
-                    .collect();
-                self.fields.borrow_mut().insert(ty, Rc::clone(&parts));
-                parts
-            }
+        if let Some(known) = self.fields.borrow().get(ty) {
+            return Rc::clone(known);
         }
+        let parts: Parts = match self.checked.representation(ty) {
+            Type::Tuple(types) => types.iter().map(|ty| (unnamed(), ty.clone())).collect(),
+            Type::Record(fields) => return fields,
+            representation => {
+                let fields = self.checked.fields(&representation).into_iter();
+                fields
+                    .map(|(field, ty)| (field.name.name.clone(), ty))
+                    .collect()
+            }
+        };
+        self.fields
+            .borrow_mut()
+            .insert(ty.clone(), Rc::clone(&parts));
+        parts
     }
 
     /// The parts of a type as by [`Builder::parts`], or the elements of a stack, or of a list with `count` elements.

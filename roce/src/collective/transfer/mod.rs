@@ -97,42 +97,29 @@ impl Transfer {
         for (index, is_first) in may_carry_first.into_iter().enumerate() {
             let flow = &transfer.execution.plan().incoming[index];
             let (edge, priority) = (flow.edge, flow.priority);
-            if edge.is_datagrams() {
-                let (connection, endpoint) = transfer.open_datagrams(host, edge)?;
-                endpoints.push(endpoint);
-                transfer.connections.add_incoming(connection);
-                continue;
-            }
-            let connections = &transfer.connections;
-            let mut connection = connections.open(host, &transfer.spec, edge, priority)?;
-            endpoints.push(transfer.endpoint(host, &connection, true)?);
-            if transfer.spec.has_size() {
-                transfer.add_incoming(host, connection)?;
-                continue;
-            }
-            if is_first {
+            let (mut connection, endpoint) = transfer.open(host, (edge, priority), true)?;
+            endpoints.extend(endpoint);
+            if is_first && !edge.is_datagrams() {
                 let len = transfer.spec.block.map_or(0, u64::from);
                 connection.post_first_receive(host, len)?;
             }
-            transfer.connections.add_incoming(connection);
+            // Receives on other edges are posted when the size is known.
+            match transfer.spec.has_size() && !edge.is_datagrams() {
+                true => transfer.add_incoming(host, connection)?,
+                false => transfer.connections.add_incoming(connection),
+            }
         }
         for index in 0..transfer.execution.plan().outgoing.len() {
             let flow = &transfer.execution.plan().outgoing[index];
             let (edge, priority) = (flow.edge, flow.priority);
-            if edge.is_datagrams() {
-                let (connection, endpoint) = transfer.open_datagrams(host, edge)?;
-                endpoints.push(endpoint);
-                transfer.connections.add_outgoing(connection);
-                continue;
+            // With several sources every member also receives.
+            let receives = transfer.sources.take_turns();
+            let (connection, endpoint) = transfer.open(host, (edge, priority), receives)?;
+            endpoints.extend(endpoint);
+            match edge.is_datagrams() {
+                true => transfer.connections.add_outgoing(connection),
+                false => transfer.add_outgoing(host, connection)?,
             }
-            let connections = &transfer.connections;
-            let connection = connections.open(host, &transfer.spec, edge, priority)?;
-            if connections.incoming_index(connection.qpn()).is_none() {
-                // With several sources every member also receives.
-                let receives = transfer.sources.take_turns();
-                endpoints.push(transfer.endpoint(host, &connection, receives)?);
-            }
-            transfer.add_outgoing(host, connection)?;
         }
         let (connections, rules) = transfer.receiving();
         connections.follow_schedule(host, &rules)?;
@@ -408,6 +395,26 @@ impl Transfer {
     }
 
     // ---- Setting up ----
+
+    /// Opens this member's end of an edge. Returns it with the endpoint for the other members; `None` if an incoming flow of
+    /// the same edge has that endpoint. `receives`: whether this member receives on the edge.
+    fn open(
+        &mut self,
+        host: &mut dyn Verbs,
+        (edge, priority): (EdgeId, u8),
+        receives: bool,
+    ) -> Result<(Connection, Option<Endpoint>), TransferError> {
+        if edge.is_datagrams() {
+            let (connection, endpoint) = self.open_datagrams(host, edge)?;
+            return Ok((connection, Some(endpoint)));
+        }
+        let connection = self.connections.open(host, &self.spec, edge, priority)?;
+        let endpoint = match self.connections.incoming_index(connection.qpn()) {
+            Some(_) => None,
+            None => Some(self.endpoint(host, &connection, receives)?),
+        };
+        Ok((connection, endpoint))
+    }
 
     /// Adds an incoming connection to the transfer, and posts as many receives on it as the specification permits.
     fn add_incoming(
