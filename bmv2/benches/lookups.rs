@@ -8,7 +8,7 @@
 #[path = "common/group.rs"]
 mod group;
 
-use alfirk_bmv2::{Effects, EntryTarget, KeyMatch};
+use alfirk_bmv2::{Effects, Engine, EntryTarget, KeyMatch};
 use divan::{counter::ItemsCount, Bencher};
 use group::{pass, switch};
 
@@ -106,7 +106,7 @@ fn lookups(
     table: &str,
     key: impl Fn(u32) -> Vec<KeyMatch>,
 ) {
-    let mut switch = switch("bmv2/test_data/lookups.p4");
+    let mut switch = switch("bmv2/test_data/lookups.p4", Engine::Interpreter);
     let id = switch.table(table).unwrap();
     for i in 0..entries {
         let target = EntryTarget::Action {

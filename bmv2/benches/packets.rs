@@ -1,4 +1,4 @@
-//! Packets per second through the pipeline core, on one thread, without I/O.
+//! Packets per second through the pipeline core, on one thread, without I/O, by the interpreter and by machine code.
 //!
 //! `cargo bench -p alfirk-bmv2`; items are frames that enter the switch.
 
@@ -7,13 +7,17 @@ mod group;
 
 use std::sync::Arc;
 
-use alfirk_bmv2::{Effects, EntryTarget, KeyMatch, Switch, SwitchOptions};
+use std::fmt::{self, Display, Formatter};
+use std::time::Instant;
+
+use alfirk_bmv2::{Effects, Engine, EntryTarget, KeyMatch, Switch, SwitchOptions};
 use divan::counter::ItemsCount;
 use divan::Bencher;
 use group::{host, ipv4, pass, program, roce, switch, Group, MAIN_PROGRAM};
 
 fn main() {
     memory();
+    compilation();
     println!("multicast_replicas, 3 receivers: the target is 1.5 Mitem/s");
     divan::main();
 }
@@ -37,6 +41,41 @@ fn memory() {
     );
 }
 
+/// Prints the time to compile the multicast program to machine code.
+fn compilation() {
+    const RUNS: usize = 5;
+    let programs: Vec<_> = (0..RUNS).map(|_| program(MAIN_PROGRAM)).collect();
+    let fastest = programs.iter().map(|program| {
+        let start = Instant::now();
+        program.compile().unwrap_or_else(|e| panic!("{e}"));
+        start.elapsed()
+    });
+    let fastest = fastest.min().unwrap_or_default();
+    println!(
+        "compilation of the multicast program: {:.1} ms (target: below 50)",
+        fastest.as_secs_f64() * 1e3
+    );
+}
+
+/// A case of a benchmark: an engine, and a number of bytes or receivers.
+struct Case {
+    engine: Engine,
+    number: u32,
+}
+
+impl Display for Case {
+    fn fmt(&self, f: &mut Formatter) -> fmt::Result {
+        write!(f, "{}, {:?}", self.number, self.engine)
+    }
+}
+
+/// Returns the cases of these numbers, with both engines for each.
+fn cases<const N: usize>(numbers: [u32; N]) -> impl Iterator<Item = Case> {
+    let engines = [Engine::Interpreter, Engine::Compiled];
+    let both = move |number| engines.map(|engine| Case { engine, number });
+    numbers.into_iter().flat_map(both)
+}
+
 /// Returns the resident memory of this process in bytes.
 fn resident() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").expect("Linux has /proc/self/statm");
@@ -46,9 +85,10 @@ fn resident() -> u64 {
 }
 
 /// One lpm table with 1,000 routes of several lengths.
-#[divan::bench(args = [64, 1024])]
-fn ipv4_routing(bencher: Bencher, bytes: usize) {
-    let mut switch = switch("bmv2/test_data/routing.p4");
+#[divan::bench(args = cases([64, 1024]))]
+fn ipv4_routing(bencher: Bencher, case: &Case) {
+    let bytes = case.number as usize;
+    let mut switch = switch("bmv2/test_data/routing.p4", case.engine);
     for i in 0..1000u32 {
         let len = 16 + 4 * (i % 5);
         let value = (0x0a00_0000 | i << 12) >> (32 - len) << (32 - len);
@@ -89,20 +129,21 @@ fn ipv4_routing(bencher: Bencher, bytes: usize) {
 const ROUNDS: u32 = 250;
 
 /// Data packets of 1 KiB, each sent once. Items are the copies that leave.
-#[divan::bench(args = [3, 15])]
-fn multicast_replicas(bencher: Bencher, receivers: u32) {
-    replicas(bencher, receivers, true);
+#[divan::bench(args = cases([3, 15]))]
+fn multicast_replicas(bencher: Bencher, case: &Case) {
+    replicas(bencher, case, true);
 }
 
 /// Retransmits the same unacknowledged data repeatedly, as after a loss on all paths. Each copy looks up the newest
 /// PSN that its path has acknowledged.
-#[divan::bench(args = [3, 15])]
-fn multicast_retransmissions(bencher: Bencher, receivers: u32) {
-    replicas(bencher, receivers, false);
+#[divan::bench(args = cases([3, 15]))]
+fn multicast_retransmissions(bencher: Bencher, case: &Case) {
+    replicas(bencher, case, false);
 }
 
-fn replicas(bencher: Bencher, receivers: u32, as_new_data: bool) {
-    let mut group = Group::new(receivers + 1, 0);
+fn replicas(bencher: Bencher, case: &Case, as_new_data: bool) {
+    let receivers = case.number;
+    let mut group = Group::new(receivers + 1, 0, case.engine);
     let data: Vec<Vec<u8>> = (0..ROUNDS)
         .map(|i| roce(host(0), 1, 1000 + i, &[0x5a; 1024]))
         .collect();
@@ -122,9 +163,10 @@ fn replicas(bencher: Bencher, receivers: u32, as_new_data: bool) {
 }
 
 /// Each round has one ACK per receiver, the last of which is forwarded to the sender. Items are received ACKs.
-#[divan::bench(args = [3, 15])]
-fn multicast_feedback(bencher: Bencher, receivers: u32) {
-    let mut group = Group::new(receivers + 1, 0);
+#[divan::bench(args = cases([3, 15]))]
+fn multicast_feedback(bencher: Bencher, case: &Case) {
+    let receivers = case.number;
+    let mut group = Group::new(receivers + 1, 0, case.engine);
     let acks: Vec<(u32, Vec<u8>)> = (0..ROUNDS)
         .flat_map(|i| (1..=receivers).map(move |p| (i, p)))
         .map(|(i, p)| (p + 1, roce(host(p), 0x11, 1000 + i, &[0x1f, 0, 0, 1])))

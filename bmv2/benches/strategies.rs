@@ -7,7 +7,7 @@
 #[allow(dead_code)]
 mod group;
 
-use alfirk_bmv2::QueueState;
+use alfirk_bmv2::{Engine, QueueState};
 use alfirk_compiler::driver::{compile, CompileOptions};
 use group::{host, roce, Group, CPU_PORT, MAIN_PROGRAM};
 use std::path::Path;
@@ -42,7 +42,7 @@ fn main() {
 }
 
 fn measure(name: &str, min_psn: u64, paths: u32) {
-    let mut group = Group::new(paths, min_psn);
+    let mut group = Group::new(paths, min_psn, Engine::Interpreter);
     let data: Vec<Vec<u8>> = (0..WINDOW * WINDOWS)
         .map(|i| roce(host(0), 1, 1000 + i, &[0x5a; 1024]))
         .collect();

@@ -110,6 +110,13 @@ impl Frame {
         }
     }
 
+    /// Returns the bytes before the tail, without padding. At least eight more bytes can be read after them, unless the
+    /// frame is empty.
+    #[cfg(feature = "jit")]
+    pub fn head(&self) -> &[u8] {
+        &self.bytes[..self.head_len]
+    }
+
     /// Returns all bytes contiguously, and the padding.
     #[cold]
     fn whole(&self) -> &[u8] {

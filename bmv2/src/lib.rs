@@ -12,6 +12,8 @@ mod effects;
 mod exec;
 mod externs;
 mod frame;
+#[cfg_attr(not(feature = "jit"), path = "jit/absent.rs")]
+mod jit;
 mod load;
 mod manage;
 mod numbers;
@@ -37,8 +39,8 @@ pub use manage::{
     ProfileId, RegisterInfo, TableId, TableInfo,
 };
 pub use pre::{CloneSession, Node, NodeHandle, Pre, PreError, PreLimits, Replica, MAX_SESSION};
-pub use program::LoadedProgram;
-pub use switch::{Switch, SwitchOptions};
+pub use program::{CompileError, LoadedProgram};
+pub use switch::{Engine, Switch, SwitchOptions};
 pub use tables::{
     EntryHandle, EntryTarget, GroupLimits, GroupMember, KeyFault, KeyMatch, ProfileGroup,
     ProfileMember, TableEntry,

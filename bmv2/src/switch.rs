@@ -15,6 +15,7 @@ use crate::exec::ops::Pc;
 use crate::exec::parse::parse;
 use crate::exec::run::run;
 use crate::frame::Frame;
+use crate::jit::Compiled;
 use crate::pre::PreLimits;
 use crate::program::LoadedProgram;
 use crate::state::State;
@@ -24,6 +25,17 @@ use alfirk_packet_io::frame::SplitFrame;
 use direct::DirectPorts;
 pub(crate) use pool::Pool;
 use std::sync::Arc;
+
+/// What executes programs. The effects are the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Engine {
+    /// The interpreter.
+    Interpreter,
+    /// Machine code, if the program is compiled ([`LoadedProgram::compile`]) and the switch records neither traces nor the
+    /// log. Otherwise the interpreter.
+    #[default]
+    Compiled,
+}
 
 /// Options that are constant for the lifetime of a switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +54,8 @@ pub struct SwitchOptions {
     pub may_swap: bool,
     /// Seed of the switch's random numbers.
     pub seed: u64,
+    /// What executes programs.
+    pub engine: Engine,
 }
 
 impl Default for SwitchOptions {
@@ -54,6 +68,7 @@ impl Default for SwitchOptions {
             pre_limits: PreLimits::default(),
             may_swap: true,
             seed: 0,
+            engine: Engine::default(),
         }
     }
 }
@@ -104,6 +119,8 @@ pub(crate) struct Loaded {
 /// The parts of a switch that are needed to process a packet. They are borrowed separately from each other.
 pub(crate) struct Processor<'a> {
     pub program: &'a LoadedProgram,
+    /// Machine code that executes the program; `None` for the interpreter.
+    pub compiled: Option<&'a Compiled>,
     pub state: &'a mut State,
     pub pool: &'a mut Pool,
     drop_port: u32,
@@ -201,8 +218,14 @@ impl Switch {
 
     fn processor(&mut self) -> Option<Processor<'_>> {
         let Loaded { program, state } = self.loaded.as_mut()?;
+        let is_compiled = self.options.engine == Engine::Compiled && state.recorder.is_none();
         Some(Processor {
             program,
+            compiled: if is_compiled {
+                program.compiled()
+            } else {
+                None
+            },
             state,
             pool: &mut self.pool,
             drop_port: self.options.drop_port,
@@ -461,7 +484,7 @@ impl Processor<'_> {
             if let Some(recorder) = &mut self.state.recorder {
                 recorder.select_packet(ctx.number, ctx.copy, words);
             }
-            *payload = parse(self.program, self.state, words, frame, ctx);
+            *payload = parse(self.program, self.compiled, self.state, words, frame, ctx);
             if let Some(recorder) = &mut self.state.recorder {
                 recorder.parsed(self.program, words, frame.len() - *payload);
             }
@@ -488,6 +511,13 @@ impl Processor<'_> {
             ctx,
         } = packet;
         let rest = Packet::rest(frame, *payload);
+        let is_done = self.compiled.is_some_and(|compiled| {
+            let (program, state) = (self.program, &mut *self.state);
+            compiled.run(program, state, self.drop_port, words, rest, ctx, start)
+        });
+        if is_done {
+            return;
+        }
         run(
             self.program,
             self.state,
@@ -611,7 +641,8 @@ impl Processor<'_> {
             ctx,
         } = packet;
         let rest = Packet::rest(frame, *payload);
-        let headers = deparse(program, &program.deparser, self.state, words, rest, ctx);
+        let code = (self.compiled, &program.deparser);
+        let headers = deparse(program, code, self.state, words, rest, ctx);
         fx.logs.append(&mut ctx.logs);
         if let Some(recorder) = &mut self.state.recorder {
             recorder.changes(program, words);

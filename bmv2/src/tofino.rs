@@ -403,7 +403,8 @@ impl Processor<'_> {
         };
         let (parser, program) = (&gress.parser, self.program);
         log(self.state, || Step::ParserStart);
-        let (error, cursor) = parse_with(program, parser, self.state, words, frame, ctx);
+        let code = (self.compiled, parser);
+        let (error, cursor) = parse_with(program, code, self.state, words, frame, ctx);
         *payload = cursor;
         if error != parser.errors.no_error {
             log(self.state, || Step::ParserError(program.error_name(error)));
@@ -462,7 +463,8 @@ impl Processor<'_> {
             ctx,
         } = packet;
         let rest = Packet::rest(frame, *payload);
-        let headers = deparse(self.program, &gress.deparser, self.state, words, rest, ctx);
+        let code = (self.compiled, &gress.deparser);
+        let headers = deparse(self.program, code, self.state, words, rest, ctx);
         let mut bytes = Vec::with_capacity(headers + rest.bytes().len());
         bytes.extend_from_slice(&self.state.headers[..headers]);
         bytes.extend_from_slice(rest.bytes());

@@ -1,8 +1,8 @@
 //! The multicast program with one group, and packets for it.
 
 use alfirk_bmv2::{
-    CloneSession, Effects, EntryTarget, KeyMatch, LoadedProgram, QueueState, Queued, Replica,
-    Switch, SwitchOptions,
+    CloneSession, Effects, Engine, EntryTarget, KeyMatch, LoadedProgram, QueueState, Queued,
+    Replica, Switch, SwitchOptions,
 };
 use alfirk_bmv2_json::BmV2Json;
 use alfirk_compiler::driver::{compile, CompileOptions};
@@ -27,10 +27,18 @@ pub fn json(source: &str) -> BmV2Json {
     compile(&options).unwrap_or_else(|e| panic!("{e}")).json
 }
 
-/// Creates a switch with a program of the workspace, whose ports have no queues.
-pub fn switch(source: &str) -> Switch {
-    let mut switch = Switch::new(SwitchOptions::default());
-    switch.load(Arc::new(program(source)));
+/// Creates a switch with a program of the workspace, whose ports have no queues. Compiles the program if the engine needs
+/// it.
+pub fn switch(source: &str, engine: Engine) -> Switch {
+    let mut switch = Switch::new(SwitchOptions {
+        engine,
+        ..SwitchOptions::default()
+    });
+    let program = program(source);
+    if engine == Engine::Compiled {
+        program.compile().unwrap_or_else(|e| panic!("{e}"));
+    }
+    switch.load(Arc::new(program));
     switch.set_queued_ports([]);
     switch
 }
@@ -147,8 +155,8 @@ fn absent(path: u32, paths: u32) -> u64 {
 
 impl Group {
     /// Creates a group; `min_psn` is one of the program's `MinPsn`.
-    pub fn new(paths: u32, min_psn: u64) -> Group {
-        Group::on(switch(MAIN_PROGRAM), paths, min_psn)
+    pub fn new(paths: u32, min_psn: u64, engine: Engine) -> Group {
+        Group::on(switch(MAIN_PROGRAM, engine), paths, min_psn)
     }
 
     /// Creates a group on a switch that has loaded the program.

@@ -18,7 +18,7 @@ const NO_ENTRY: u64 = u32::MAX as u64;
 /// Looks up the packet in a table, and stores the arguments of the entry's action. Returns the action's code, if an
 /// action is to run, and the instruction after the table.
 #[inline(never)]
-pub(super) fn apply(vm: &mut Interpreter, phv: &mut [u64], at: usize) -> (Option<Pc>, Pc) {
+pub(crate) fn apply(vm: &mut Interpreter, phv: &mut [u64], at: usize) -> (Option<Pc>, Pc) {
     if vm.state.recorder.is_some() {
         return apply_recorded(vm, phv, at);
     }

@@ -4,19 +4,25 @@ use super::parse::log;
 use super::run::{self, Context};
 use super::words::{words_of, wrap};
 use crate::frame::Rest;
+use crate::jit::Compiled;
 use crate::program::{Deparser, Header, LoadedProgram, Place};
 use crate::state::State;
 use crate::steps::Step;
 
-/// Runs the deparser, and writes the headers to the front of `state.headers`. Returns their length in bytes.
+/// Runs a deparser, as machine code if there is some, and writes the headers to the front of `state.headers`. Returns their length in bytes.
 pub(crate) fn deparse(
     program: &LoadedProgram,
-    deparser: &Deparser,
+    (compiled, deparser): (Option<&Compiled>, &Deparser),
     state: &mut State,
     phv: &mut [u64],
     rest: Rest,
     ctx: &mut Context,
 ) -> usize {
+    let written =
+        compiled.and_then(|compiled| compiled.deparse(program, deparser, state, phv, rest, ctx));
+    if let Some(written) = written {
+        return written;
+    }
     log(state, || Step::DeparserStart);
     update_checksums(program, state, phv, rest, ctx);
     if let Some(code) = deparser.code {

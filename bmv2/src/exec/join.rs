@@ -19,13 +19,13 @@ pub struct Join {
 
 /// A part of a field within a chunk of 8 bytes. The first bit of the chunk is the most significant one.
 #[derive(Clone, Copy, Debug)]
-struct Part {
-    mask: u64,
-    slot: Slot,
+pub struct Part {
+    pub mask: u64,
+    pub slot: Slot,
     /// Number of bits by which the masked bits are rotated to the left. No bit wraps around the word.
-    left: u8,
+    pub left: u8,
     /// Length of the chunk in bytes in the last part of a chunk; 0 in all other parts.
-    bytes: u8,
+    pub bytes: u8,
 }
 
 impl Part {
@@ -84,6 +84,12 @@ impl Join {
         self.bytes
     }
 
+    /// Returns the parts of all fields, in order.
+    #[cfg(feature = "jit")]
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
     /// Calls `each` with every chunk of the concatenated fields, left-aligned in a word, and its number of bytes.
     #[inline]
     fn chunks(&self, phv: &[u64], mut each: impl FnMut(u64, usize)) {
@@ -133,12 +139,14 @@ pub struct FieldReader {
 
 /// Position, in a header, of one 64-bit word of a field. The word is within the eight bytes that start at byte `byte`.
 #[derive(Clone, Copy, Debug)]
-struct WordPosition {
-    byte: u32,
-    slot: Slot,
-    left: u8,
-    right: u8,
-    signed: bool,
+pub struct WordPosition {
+    pub byte: u32,
+    pub slot: Slot,
+    /// Number of bits before the word in the eight bytes.
+    pub left: u8,
+    /// Number of bits by which the word is shifted to the right after a shift by `left`.
+    pub right: u8,
+    pub signed: bool,
 }
 
 impl FieldReader {
@@ -165,6 +173,12 @@ impl FieldReader {
             }
         }
         Some(reader)
+    }
+
+    /// Returns the positions of all words.
+    #[cfg(feature = "jit")]
+    pub fn fields(&self) -> &[WordPosition] {
+        &self.fields
     }
 
     /// Reads the fields of a header from `bytes` to the words `phv`. `bytes` must have eight bytes more than the

@@ -1,6 +1,6 @@
 //! Execution of a program on a packet.
 
-mod apply;
+pub mod apply;
 pub mod big;
 pub mod calculate;
 pub mod deparse;

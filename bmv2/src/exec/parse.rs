@@ -5,6 +5,7 @@ use super::run::{self, Context};
 use super::words::{words_of, wrap, write_field};
 use crate::exec::big::Big;
 use crate::frame::{Frame, Rest};
+use crate::jit::Compiled;
 use crate::numbers::shortest;
 use crate::program::{self, CaseOn, Header, KeyPart, LoadedProgram, ParseState, ParserStep, Place};
 use crate::state::State;
@@ -12,19 +13,21 @@ use crate::steps::{padded_hex, Step};
 use crate::value_set::ValueSetState;
 
 /// Maximum number of parser states per packet. Beyond it, the parser ends with the error `ParserTimeout`.
-const MAX_STATES: u32 = 4096;
+pub(crate) const MAX_STATES: u32 = 4096;
 
-/// Runs the parser and the verification of checksums. Returns the offset of the payload; an error is stored in the
-/// metadata.
+/// Runs the parser and the verification of checksums, as machine code if there is some. Returns the offset of the
+/// payload; an error is stored in the metadata.
 pub(crate) fn parse(
     program: &LoadedProgram,
+    compiled: Option<&Compiled>,
     state: &mut State,
     phv: &mut [u64],
     frame: &Frame,
     ctx: &mut Context,
 ) -> usize {
     log(state, || Step::ParserStart);
-    let (error, cursor) = parse_with(program, &program.parser, state, phv, frame, ctx);
+    let parser = (compiled, &program.parser);
+    let (error, cursor) = parse_with(program, parser, state, phv, frame, ctx);
     if error != program.parser.errors.no_error {
         log(state, || Step::ParserError(program.error_name(error)));
     }
@@ -34,7 +37,10 @@ pub(crate) fn parse(
     }
     if !program.verify.is_empty() {
         let rest = Rest::new(frame, cursor);
-        let wrong = !verify(program, state, phv, rest, ctx);
+        let wrong = !match compiled {
+            Some(compiled) => compiled.verify(program, state, phv, rest, ctx),
+            None => verify(program, state, phv, rest, ctx),
+        };
         if let (true, Some(field)) = (wrong, intrinsic.checksum_error) {
             phv[usize::from(field.slot)] = 1;
         }
@@ -43,22 +49,21 @@ pub(crate) fn parse(
     cursor
 }
 
-/// Runs a parser on a frame. Returns the number of the parser error, and the offset of the payload in bytes.
+/// Runs a parser on a frame, as machine code if there is some. Returns the number of the parser error, and the offset of the payload in bytes.
 pub(crate) fn parse_with(
     program: &LoadedProgram,
-    parser: &program::Parser,
+    (compiled, parser): (Option<&Compiled>, &program::Parser),
     state: &mut State,
     phv: &mut [u64],
     frame: &Frame,
     ctx: &mut Context,
 ) -> (u64, usize) {
-    let mut run = Parser {
-        program,
-        parser,
-        phv,
-        frame,
-        cursor: 0,
-    };
+    let parsed =
+        compiled.and_then(|compiled| compiled.parse(program, parser, state, phv, frame, ctx));
+    if let Some(parsed) = parsed {
+        return parsed;
+    }
+    let mut run = Parser::new(program, parser, phv, frame, 0);
     let error = run.run(state, ctx);
     (error, run.cursor)
 }
@@ -119,7 +124,8 @@ fn verify(
     right
 }
 
-struct Parser<'a> {
+/// A parser at a position of a packet.
+pub(crate) struct Parser<'a> {
     program: &'a LoadedProgram,
     parser: &'a program::Parser,
     phv: &'a mut [u64],
@@ -127,7 +133,30 @@ struct Parser<'a> {
     cursor: usize,
 }
 
-impl Parser<'_> {
+impl<'a> Parser<'a> {
+    /// Creates a parser at byte `cursor` of a frame.
+    pub fn new(
+        program: &'a LoadedProgram,
+        parser: &'a program::Parser,
+        phv: &'a mut [u64],
+        frame: &'a Frame,
+        cursor: usize,
+    ) -> Parser<'a> {
+        Parser {
+            program,
+            parser,
+            phv,
+            frame,
+            cursor,
+        }
+    }
+
+    /// Returns the offset of the next byte in the frame.
+    #[cfg(feature = "jit")]
+    pub fn cursor(&self) -> usize {
+        self.cursor
+    }
+
     /// Runs parser states, beginning at the start state, until the parser ends. Returns the number of the parser error.
     fn run(&mut self, state: &mut State, ctx: &mut Context) -> u64 {
         let parser = self.parser;
@@ -224,7 +253,13 @@ impl Parser<'_> {
         run::run(self.program, state, 0, self.phv, Rest::NONE, ctx, code);
     }
 
-    fn step(&mut self, step: &ParserStep, state: &mut State, ctx: &mut Context) -> Result<(), u64> {
+    /// Executes a statement of a state. Fails with the number of a parser error.
+    pub fn step(
+        &mut self,
+        step: &ParserStep,
+        state: &mut State,
+        ctx: &mut Context,
+    ) -> Result<(), u64> {
         let layout = &self.program.layout;
         let errors = &self.parser.errors;
         match *step {
@@ -363,8 +398,9 @@ impl Parser<'_> {
         Ok(())
     }
 
+    /// Returns the state after `parse_state`; `None` at the end of the parser. Fails with the number of a parser error.
     #[inline]
-    fn next(&self, parse_state: &ParseState, state: &State) -> Result<Option<u16>, u64> {
+    pub fn next(&self, parse_state: &ParseState, state: &State) -> Result<Option<u16>, u64> {
         if parse_state.key.is_empty() {
             return Ok(parse_state.default);
         }

@@ -10,7 +10,7 @@ use crate::state::State;
 
 /// Limit of backward jumps, calls and table applications per packet and pipeline. Compilers do not create endless
 /// programs, but a malformed one must not block the switch.
-const MAX_STEPS: u32 = 100_000;
+pub(crate) const MAX_STEPS: u32 = 100_000;
 
 /// State of processing a packet that is not in P4 fields or temporaries.
 #[derive(Clone, Debug, Default)]
@@ -87,16 +87,14 @@ pub(crate) fn run(
     ctx: &mut Context,
     pc: Pc,
 ) {
-    let mut vm = Interpreter {
-        program,
-        state,
-        drop_port,
-        rest,
-        ctx,
-        return_pc: None,
-        steps: 0,
-    };
-    let code = &program.code[..];
+    let vm = Interpreter::new(program, state, drop_port, rest, ctx);
+    execute(vm, phv, pc);
+}
+
+/// Executes instructions from `pc`, as [`run`] does, from the state of an interpreter.
+#[inline]
+pub(crate) fn execute(mut vm: Interpreter, phv: &mut [u64], pc: Pc) {
+    let code = &vm.program.code[..];
     // Remaining code; iterating is cheaper than indexing by pc.
     let mut next = code[pc as usize..].iter();
     macro_rules! vm {
@@ -229,7 +227,7 @@ fn sub_bit(a: u64, low_a: u8, b: u64, low_b: u8, bit: u8) -> u64 {
 }
 
 /// State of the interpreter, except for the packet's words.
-pub(super) struct Interpreter<'a> {
+pub(crate) struct Interpreter<'a> {
     pub program: &'a LoadedProgram,
     pub state: &'a mut State,
     pub drop_port: u32,
@@ -240,7 +238,37 @@ pub(super) struct Interpreter<'a> {
     steps: u32,
 }
 
-impl Interpreter<'_> {
+impl<'a> Interpreter<'a> {
+    /// Creates an interpreter for code that is not an action.
+    #[inline]
+    pub fn new(
+        program: &'a LoadedProgram,
+        state: &'a mut State,
+        drop_port: u32,
+        rest: Rest<'a>,
+        ctx: &'a mut Context,
+    ) -> Interpreter<'a> {
+        Interpreter {
+            program,
+            state,
+            drop_port,
+            rest,
+            ctx,
+            return_pc: None,
+            steps: 0,
+        }
+    }
+
+    /// Sets the return address of the running action, and the number of steps that are counted already.
+    #[cfg(feature = "jit")]
+    pub fn at(self, return_pc: Option<Pc>, steps: u32) -> Interpreter<'a> {
+        Interpreter {
+            return_pc,
+            steps,
+            ..self
+        }
+    }
+
     /// Counts a jump, call or table that could be part of a loop. Returns true beyond [`MAX_STEPS`]; the packet must be
     /// dropped then.
     #[inline(always)]

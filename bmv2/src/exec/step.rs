@@ -16,12 +16,12 @@ use crate::steps::Step;
 const MAX_LOGS: usize = 1000;
 
 /// Error of an instruction: the packet must be dropped.
-pub(super) struct Halt;
+pub(crate) struct Halt;
 
 impl Interpreter<'_> {
     /// Executes an instruction that is not in the interpreter's loop because it is rare.
     #[inline(never)]
-    pub(super) fn step(&mut self, phv: &mut [u64], op: FusedOp) -> Result<(), Halt> {
+    pub(crate) fn step(&mut self, phv: &mut [u64], op: FusedOp) -> Result<(), Halt> {
         macro_rules! vm {
             () => {
                 self
@@ -87,7 +87,8 @@ impl Interpreter<'_> {
         filtered
     }
 
-    fn hash(&mut self, calculation: u16, phv: &[u64]) -> u64 {
+    /// Computes a calculation of the program.
+    pub(crate) fn hash(&mut self, calculation: u16, phv: &[u64]) -> u64 {
         let at = usize::from(calculation);
         self.program.calculations[at].output(
             &self.program.layout,

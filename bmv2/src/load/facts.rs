@@ -13,7 +13,7 @@ pub(super) type Constants = FxHashMap<Slot, u64>;
 
 /// Words that an instruction or an action may write.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Writes {
+pub(crate) enum Writes {
     Words(Vec<Slot>),
     /// Any word except those that hold constants.
     All,
@@ -31,7 +31,7 @@ impl Writes {
 }
 
 /// Returns the words that an instruction may write.
-pub(super) fn writes(op: Op) -> Writes {
+pub(crate) fn writes(op: Op) -> Writes {
     for effect in op.effects() {
         match effect {
             Effect::Headers | Effect::Words | Effect::Tables => return Writes::All,

@@ -25,6 +25,8 @@ mod simplify;
 mod tofino;
 
 pub use error::LoadError;
+#[cfg(feature = "jit")]
+pub(crate) use facts::{writes, Writes};
 
 use crate::exec::node::{BigOp, Element};
 use crate::exec::ops::{FusedOp, Op, Pc, Slot};
@@ -34,6 +36,7 @@ use crate::program::{
 };
 use alfirk_bmv2_json::{BmV2Json, FieldRef, SourceInfo};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::OnceLock;
 
 type Names = FxHashMap<String, u16>;
 
@@ -235,6 +238,13 @@ fn load_listed(
         profiles: pipelines.profiles,
         errors: json.errors.clone(),
         code,
+        #[cfg(feature = "jit")]
+        ops: loader.code,
+        #[cfg(feature = "jit")]
+        constants: (loader.constants.iter())
+            .map(|(value, slot)| (*slot, *value))
+            .collect(),
+        compiled: OnceLock::new(),
         layout: loader.layout,
         bigs: loader.bigs,
         elements: loader.elements,

@@ -12,11 +12,15 @@ mod tofino;
 
 use crate::exec::big::Big;
 use crate::exec::node::{BigOp, Element, Node};
+#[cfg(feature = "jit")]
+use crate::exec::ops::Op;
 use crate::exec::ops::{FusedOp, Pc, Slot};
+use crate::jit::Compiled;
 use crate::numbers::number;
 use crate::tables::{ActionRef, GroupLimits, NewEntry};
 use alfirk_bmv2_json::{MatchType, MeterType, TableType};
 use rustc_hash::FxHashMap;
+use std::sync::OnceLock;
 
 pub(crate) use self::{
     calculation::{Calculation, Input, JoinedInputs},
@@ -34,6 +38,14 @@ pub(crate) use self::{
 #[derive(Debug)]
 pub struct LoadedProgram {
     pub(crate) code: Vec<FusedOp>,
+    /// The code before fusion, from which machine code is compiled.
+    #[cfg(feature = "jit")]
+    pub(crate) ops: Vec<Op>,
+    /// Words that hold constants, with their values.
+    #[cfg(feature = "jit")]
+    pub(crate) constants: FxHashMap<Slot, u64>,
+    /// Machine code of the program, after [`LoadedProgram::compile`].
+    pub(crate) compiled: OnceLock<Result<Compiled, CompileError>>,
     pub(crate) layout: Layout,
     pub(crate) bigs: Vec<BigOp>,
     pub(crate) elements: Vec<Element>,
@@ -73,9 +85,38 @@ impl LoadedProgram {
         name.map_or_else(|| number(&[code]), |(name, _)| name.clone())
     }
 
+    /// Compiles the program to machine code, unless this was done before. Switches that run the program use the machine code
+    /// from then on, as their [`Engine`](crate::Engine) permits.
+    ///
+    /// This takes milliseconds. Another thread may do it while switches process packets: the results are the same.
+    ///
+    /// # Errors
+    /// Without the feature `jit`, and on processors for which there is no compiler. The program can still be interpreted.
+    pub fn compile(&self) -> Result<(), CompileError> {
+        let compiled = self.compiled.get_or_init(|| Compiled::new(self));
+        compiled.as_ref().map(|_| ()).map_err(Clone::clone)
+    }
+
+    /// Returns the program's machine code, if there is some.
+    #[inline]
+    pub(crate) fn compiled(&self) -> Option<&Compiled> {
+        self.compiled.get()?.as_ref().ok()
+    }
+
     /// Returns name and number of each error constant of the program.
     pub fn errors(&self) -> &[(String, u64)] {
         &self.errors
+    }
+}
+
+/// Reason why a program has no machine code.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the program cannot be compiled to machine code: {0}")]
+pub struct CompileError(String);
+
+impl CompileError {
+    pub(crate) fn new(reason: impl Into<String>) -> CompileError {
+        CompileError(reason.into())
     }
 }
 

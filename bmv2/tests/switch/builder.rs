@@ -261,7 +261,10 @@ impl Builder {
 
     pub fn switch_with(&self, options: SwitchOptions) -> Switch {
         let mut switch = Switch::new(options);
-        switch.load(Arc::new(LoadedProgram::from_json(&self.text()).unwrap()));
+        crate::p4::load(
+            &mut switch,
+            Arc::new(LoadedProgram::from_json(&self.text()).unwrap()),
+        );
         switch
     }
 }

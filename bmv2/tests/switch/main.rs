@@ -1,5 +1,11 @@
 //! Tests of the switch core with small programs: in P4 ([`p4`]), or in JSON where the JSON itself is tested
-//! ([`builder`]).
+//! ([`builder`]). They run in the interpreter; `compiled.rs` has the same tests for machine code.
+
+/// The engine of these tests.
+mod engine {
+    /// Whether programs are compiled before switches run them.
+    pub const IS_COMPILED: bool = false;
+}
 
 mod actions;
 mod basics;

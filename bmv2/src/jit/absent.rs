@@ -1,0 +1,68 @@
+//! The switch without the feature `jit`: programs have no machine code.
+
+use crate::exec::ops::Pc;
+use crate::exec::run::Context;
+use crate::frame::{Frame, Rest};
+use crate::program::{CompileError, Deparser, LoadedProgram, Parser};
+use crate::state::State;
+
+/// Machine code of a program. There is none.
+#[derive(Debug)]
+pub(crate) enum Compiled {}
+
+#[allow(clippy::too_many_arguments)]
+impl Compiled {
+    pub fn new(_: &LoadedProgram) -> Result<Compiled, CompileError> {
+        Err(CompileError::new(
+            "this build has no compiler (feature `jit`)",
+        ))
+    }
+
+    pub fn run(
+        &self,
+        _: &LoadedProgram,
+        _: &mut State,
+        _: u32,
+        _: &mut [u64],
+        _: Rest,
+        _: &mut Context,
+        _: Pc,
+    ) -> bool {
+        match *self {}
+    }
+
+    pub fn parse(
+        &self,
+        _: &LoadedProgram,
+        _: &Parser,
+        _: &mut State,
+        _: &mut [u64],
+        _: &Frame,
+        _: &mut Context,
+    ) -> Option<(u64, usize)> {
+        match *self {}
+    }
+
+    pub fn verify(
+        &self,
+        _: &LoadedProgram,
+        _: &mut State,
+        _: &mut [u64],
+        _: Rest,
+        _: &mut Context,
+    ) -> bool {
+        match *self {}
+    }
+
+    pub fn deparse(
+        &self,
+        _: &LoadedProgram,
+        _: &Deparser,
+        _: &mut State,
+        _: &mut [u64],
+        _: Rest,
+        _: &mut Context,
+    ) -> Option<usize> {
+        match *self {}
+    }
+}

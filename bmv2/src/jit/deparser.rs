@@ -1,0 +1,229 @@
+//! Compilation of checksums and deparsers.
+
+use super::builder::{byte_flags, Code};
+use super::machine::at;
+use super::pipeline::Regions;
+use crate::exec::join::Join;
+use crate::exec::ops::Pc;
+use crate::externs::hash::Algorithm;
+use crate::program::{Calculation, Checksum, Deparser, LoadedProgram};
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::I64;
+use cranelift_codegen::ir::{InstBuilder, Value};
+
+/// Returns the first instruction of each piece of code that checksums and a deparser execute.
+pub(super) fn starts<'a>(
+    checksums: &'a [Checksum],
+    deparser: Option<&'a Deparser>,
+) -> impl Iterator<Item = Pc> + 'a {
+    let conditions = checksums
+        .iter()
+        .filter_map(|checksum| checksum.condition?.0);
+    conditions.chain(deparser.and_then(|deparser| deparser.code))
+}
+
+/// Compiles the verification of checksums. Its function stores 1 if all are right, else 0.
+pub(super) fn compile_verify(code: &mut Code, regions: &Regions) {
+    let program = regions.program;
+    code.counts_steps = starts(&program.verify, None).any(|start| regions.may_be_endless(start));
+    let right = code.b.declare_var(I64);
+    let one = code.number(1);
+    code.b.def_var(right, one);
+    for checksum in &program.verify {
+        let skip = code.b.create_block();
+        let header = &program.layout.headers[usize::from(checksum.header)];
+        if !header.metadata {
+            let valid = code.word(header.valid);
+            let next = code.b.create_block();
+            code.branch(valid, next, skip);
+            code.b.switch_to_block(next);
+        }
+        condition(code, regions, checksum, skip);
+        let value = calculate(code, program, checksum.calculation);
+        let stated = code.word(checksum.slot);
+        let is_equal = code.compare(IntCC::Equal, value, stated);
+        let is_equal = code.extend(is_equal);
+        let before = code.b.use_var(right);
+        let both = code.b.ins().band(before, is_equal);
+        code.b.def_var(right, both);
+        code.jump(skip);
+        code.begin_join(skip);
+    }
+    let right = code.b.use_var(right);
+    code.store(at::RESULT, right);
+    code.jump(code.end);
+}
+
+/// Compiles a deparser. Its function updates checksums, executes the deparser's statements, writes all valid headers,
+/// and stores their length.
+pub(super) fn compile(code: &mut Code, regions: &Regions, deparser: &Deparser) {
+    let program = regions.program;
+    let mut starts = starts(&program.update, Some(deparser));
+    code.counts_steps = starts.any(|start| regions.may_be_endless(start));
+    for checksum in &program.update {
+        let skip = code.b.create_block();
+        condition(code, regions, checksum, skip);
+        let value = calculate(code, program, checksum.calculation);
+        let value = code.wrapped(value, checksum.bits, false);
+        code.set_word(checksum.slot, value);
+        code.jump(skip);
+        code.begin_join(skip);
+    }
+    if let Some(start) = deparser.code {
+        let end = code.b.create_block();
+        regions.compile(code, start, end);
+        code.begin_join(end);
+    }
+    let emitted = code.b.declare_var(I64);
+    let zero = code.number(0);
+    code.b.def_var(emitted, zero);
+    let headers = code.load(at::HEADERS);
+    // Headers after one of variable length are written by a function that checks the bounds of the buffer.
+    let mut is_fixed = true;
+    for &(valid, header) in &deparser.order {
+        let h = &program.layout.headers[usize::from(header)];
+        let (emit, skip) = (code.b.create_block(), code.b.create_block());
+        let before = code.known.clone();
+        let is_valid = code.word(valid);
+        code.branch(is_valid, emit, skip);
+        code.b.switch_to_block(emit);
+        let start = code.b.use_var(emitted);
+        let end = match &h.join {
+            Some(join) if is_fixed && h.bytes <= i32::MAX as usize => {
+                let out = code.b.ins().iadd(headers, start);
+                write(code, join, out);
+                code.b.ins().iadd_imm(start, h.bytes as i64)
+            }
+            _ => {
+                is_fixed = false;
+                let number = code.number(header.into());
+                let call = code.call_with(code.imports.emit, &[number, start]);
+                let length = call.unwrap_or(start);
+                code.b.ins().iadd(start, length)
+            }
+        };
+        code.b.def_var(emitted, end);
+        code.jump(skip);
+        // Nothing writes words here, so what was known before is known after.
+        code.begin_with(skip, before);
+    }
+    let emitted = code.b.use_var(emitted);
+    code.store(at::EMITTED, emitted);
+    code.jump(code.end);
+}
+
+/// Compiles the condition of a checksum. Control continues at `skip` if it does not hold.
+fn condition(
+    code: &mut Code,
+    regions: &Regions,
+    checksum: &Checksum,
+    skip: cranelift_codegen::ir::Block,
+) {
+    let Some((start, slot)) = checksum.condition else {
+        return;
+    };
+    if let Some(start) = start {
+        let end = code.b.create_block();
+        regions.compile(code, start, end);
+        code.begin_join(end);
+    }
+    let holds = code.word(slot);
+    let next = code.b.create_block();
+    code.branch(holds, next, skip);
+    code.b.switch_to_block(next);
+}
+
+/// Computes a calculation. The Internet checksum of fields of valid headers is inline.
+fn calculate(code: &mut Code, program: &LoadedProgram, number: u16) -> Value {
+    let calculation = &program.calculations[usize::from(number)];
+    let joined = match calculation {
+        Calculation {
+            algorithm: Algorithm::Csum16,
+            payload: false,
+            joined: Some(joined),
+            ..
+        } => joined,
+        _ => return call(code, number),
+    };
+    let (slow, done) = (code.b.create_block(), code.b.create_block());
+    code.b.set_cold_block(slow);
+    code.b.append_block_param(done, I64);
+    for &valid in &joined.valid {
+        let valid = code.word(valid);
+        let next = code.b.create_block();
+        code.branch(valid, next, slow);
+        code.b.switch_to_block(next);
+    }
+    let known = code.known.clone();
+    let sum = sum(code, &joined.join);
+    code.b.ins().jump(done, &[sum.into()]);
+    code.b.switch_to_block(slow);
+    let value = call(code, number);
+    code.b.ins().jump(done, &[value.into()]);
+    // Reading words of the fields does not make them known on the other path.
+    code.begin_with(done, known);
+    code.b.block_params(done)[0]
+}
+
+fn call(code: &mut Code, number: u16) -> Value {
+    let value = code.call(code.imports.calculate, &[number.into()]);
+    value.unwrap_or_else(|| code.number(0))
+}
+
+/// Computes the Internet checksum of fields; see [`Join::sum`].
+fn sum(code: &mut Code, join: &Join) -> Value {
+    let mut sum = None;
+    for part in join.parts() {
+        let bits = part_bits(code, part.slot, part.mask, part.left);
+        // Two halves of 32 bits cannot carry out of 64 bits in a sum of fewer than 2^31 parts.
+        let high = code.b.ins().ushr_imm(bits, 32);
+        let low = code.low_bits(bits, 32);
+        let both = code.b.ins().iadd(high, low);
+        sum = Some(match sum {
+            None => both,
+            Some(sum) => code.b.ins().iadd(sum, both),
+        });
+    }
+    let mut sum = sum.unwrap_or_else(|| code.number(0));
+    // 64 bits to 33, to 18, to 17, to 16 bits.
+    for bits in [32, 16, 16, 16] {
+        let high = code.b.ins().ushr_imm(sum, i64::from(bits));
+        let low = code.low_bits(sum, bits);
+        sum = code.b.ins().iadd(high, low);
+    }
+    let not = code.b.ins().bnot(sum);
+    code.low_bits(not, 16)
+}
+
+/// Writes the concatenated fields of a header to `out`; see [`Join::write`].
+fn write(code: &mut Code, join: &Join, out: Value) {
+    let mut chunk = None;
+    let mut offset = 0;
+    for part in join.parts() {
+        let bits = part_bits(code, part.slot, part.mask, part.left);
+        let all = match chunk {
+            None => bits,
+            Some(chunk) => code.b.ins().bor(chunk, bits),
+        };
+        chunk = Some(all);
+        if part.bytes > 0 {
+            let bytes = code.b.ins().bswap(all);
+            code.b.ins().store(byte_flags(), bytes, out, offset);
+            offset += i32::from(part.bytes);
+            chunk = None;
+        }
+    }
+}
+
+/// Returns the bits of a part of a field at their position in a chunk of eight bytes.
+fn part_bits(code: &mut Code, slot: u16, mask: u64, left: u8) -> Value {
+    let word = code.word(slot);
+    let masked = match mask {
+        u64::MAX => word,
+        mask => code.b.ins().band_imm(word, mask as i64),
+    };
+    match left {
+        0 => masked,
+        left => code.b.ins().rotl_imm(masked, i64::from(left)),
+    }
+}

@@ -1,0 +1,294 @@
+//! The memory that compiled code shares with the switch, and the functions of the switch that compiled code calls.
+//!
+//! Compiled code receives a pointer to a [`Machine`]. A called function creates references from the machine's pointers
+//! and drops them before it returns; compiled code creates none. So there is one reference to each object at a time.
+
+use crate::drop_reason::DropReason;
+use crate::exec::apply::apply;
+use crate::exec::deparse::emit;
+use crate::exec::ops::FusedOp;
+use crate::exec::parse::Parser;
+use crate::exec::run::{execute, Context, Interpreter};
+use crate::frame::{Frame, Rest};
+use crate::program::{self, LoadedProgram};
+use crate::state::State;
+use std::marker::PhantomData;
+use std::mem::offset_of;
+use std::slice;
+
+/// A compiled function: a pipeline, a parser or a deparser.
+pub(super) type Function = unsafe extern "C" fn(*mut Machine);
+
+/// Arguments and results of a compiled function.
+#[repr(C)]
+pub(super) struct Machine<'a> {
+    /// The packet's words; as many as `LoadedProgram::layout.initial` has.
+    pub words: *mut u64,
+    pub ctx: *mut Context,
+    /// Bytes of the frame that are contiguous in memory. Eight more bytes can be read.
+    pub bytes: *const u8,
+    /// Number of `bytes`.
+    pub contiguous: u64,
+    /// Length of the frame in bytes. It exceeds `contiguous` if the frame has a separate tail.
+    pub length: u64,
+    /// Position of the parser: the offset of the next byte in the frame.
+    pub cursor: u64,
+    /// Buffer for the deparser's headers.
+    pub headers: *mut u8,
+    /// Number of bytes that the deparser has written.
+    pub emitted: u64,
+    /// Error of the parser, or whether all verified checksums are right.
+    pub result: u64,
+    /// Number of steps that may be part of a loop; see `Interpreter::is_endless`.
+    pub steps: u64,
+    pub program: *const LoadedProgram,
+    pub state: *mut State,
+    pub frame: *const Frame,
+    pub parser: *const program::Parser,
+    pub rest: Rest<'a>,
+    pub drop_port: u32,
+    pub borrowed: PhantomData<&'a mut State>,
+}
+
+/// Offsets of the machine's fields, in bytes.
+pub(super) mod at {
+    use super::{offset_of, Machine};
+
+    pub const WORDS: usize = offset_of!(Machine, words);
+    pub const CTX: usize = offset_of!(Machine, ctx);
+    pub const BYTES: usize = offset_of!(Machine, bytes);
+    pub const CONTIGUOUS: usize = offset_of!(Machine, contiguous);
+    pub const LENGTH: usize = offset_of!(Machine, length);
+    pub const CURSOR: usize = offset_of!(Machine, cursor);
+    pub const HEADERS: usize = offset_of!(Machine, headers);
+    pub const EMITTED: usize = offset_of!(Machine, emitted);
+    pub const RESULT: usize = offset_of!(Machine, result);
+    pub const STEPS: usize = offset_of!(Machine, steps);
+    pub const DROP_PORT: usize = offset_of!(Machine, drop_port);
+}
+
+impl<'a> Machine<'a> {
+    /// Creates a machine for code that has neither a frame to parse nor a buffer for headers.
+    pub fn new(
+        program: &'a LoadedProgram,
+        state: &'a mut State,
+        drop_port: u32,
+        words: &'a mut [u64],
+        rest: Rest<'a>,
+        ctx: &'a mut Context,
+    ) -> Machine<'a> {
+        Machine {
+            words: words.as_mut_ptr(),
+            ctx,
+            bytes: std::ptr::null(),
+            contiguous: 0,
+            length: 0,
+            cursor: 0,
+            headers: std::ptr::null_mut(),
+            emitted: 0,
+            result: 0,
+            steps: 0,
+            program,
+            state,
+            frame: std::ptr::null(),
+            parser: std::ptr::null(),
+            rest,
+            drop_port,
+            borrowed: PhantomData,
+        }
+    }
+
+    fn program(&self) -> &'a LoadedProgram {
+        // SAFETY: `new` received a reference that lives for 'a.
+        unsafe { &*self.program }
+    }
+
+    /// Returns an interpreter on the machine's objects, and the packet's words.
+    ///
+    /// # Safety
+    /// No other reference to the state, the context or the words may exist.
+    unsafe fn interpreter(&mut self) -> (Interpreter<'_>, &mut [u64]) {
+        let program = self.program();
+        // SAFETY: `new` received exclusive references to these objects, and the words are those of the program.
+        unsafe {
+            let (state, ctx) = (&mut *self.state, &mut *self.ctx);
+            let words = slice::from_raw_parts_mut(self.words, program.layout.initial.len());
+            let vm = Interpreter::new(program, state, self.drop_port, self.rest, ctx);
+            (vm, words)
+        }
+    }
+}
+
+/// Bit of [`call_apply`]'s result that is set if an action is to run.
+pub(super) const RUNS_ACTION: u32 = 63;
+
+/// Executes an instruction by the interpreter's own code. Returns 1 if the packet must be dropped.
+pub(super) unsafe extern "C" fn call_step(machine: *mut Machine, pc: u64) -> u64 {
+    // SAFETY: compiled code passes the machine that it received, and holds no references.
+    let (mut vm, words) = unsafe { (*machine).interpreter() };
+    let op = FusedOp::from(vm.program.ops[pc as usize]);
+    u64::from(vm.step(words, op).is_err())
+}
+
+/// Applies a table. Returns the action's first instruction from bit 32 on, and the next instruction after the table in
+/// bits 0 to 31; bit [`RUNS_ACTION`] is set if there is an action.
+pub(super) unsafe extern "C" fn call_apply(machine: *mut Machine, table: u64) -> u64 {
+    // SAFETY: as in `call_step`.
+    let (mut vm, words) = unsafe { (*machine).interpreter() };
+    let (action, after) = apply(&mut vm, words, table as usize);
+    match action {
+        Some(action) => 1 << RUNS_ACTION | u64::from(action) << 32 | u64::from(after),
+        None => u64::from(after),
+    }
+}
+
+/// Executes code from `start` to its end by the interpreter. `after` is the return address if the code is an action;
+/// [`NO_ADDRESS`] if it is not.
+pub(super) unsafe extern "C" fn call_resume(machine: *mut Machine, start: u64, after: u64) {
+    // SAFETY: as in `call_step`.
+    let steps = unsafe { (*machine).steps };
+    // SAFETY: as in `call_step`.
+    let (vm, words) = unsafe { (*machine).interpreter() };
+    let after = (after != NO_ADDRESS).then_some(after as u32);
+    execute(vm.at(after, steps as u32), words, start as u32);
+}
+
+/// Value that is not a position of an instruction.
+pub(super) const NO_ADDRESS: u64 = 1 << 32;
+
+/// Reads a register cell; returns `before` for an index beyond the array.
+pub(super) unsafe extern "C" fn call_register_read(
+    machine: *mut Machine,
+    array: u64,
+    index: u64,
+    before: u64,
+) -> u64 {
+    // SAFETY: as in `call_step`.
+    let state = unsafe { &mut *(*machine).state };
+    state.register_accesses += 1;
+    state.registers[array as usize].get(index).unwrap_or(before)
+}
+
+/// Writes a register cell.
+pub(super) unsafe extern "C" fn call_register_write(
+    machine: *mut Machine,
+    array: u64,
+    index: u64,
+    value: u64,
+) {
+    // SAFETY: as in `call_step`.
+    let state = unsafe { &mut *(*machine).state };
+    state.register_accesses += 1;
+    state.registers[array as usize].set(index, value);
+}
+
+/// Counts the packet in a cell of a counter.
+pub(super) unsafe extern "C" fn call_count(machine: *mut Machine, array: u64, index: u64) {
+    // SAFETY: as in `call_step`.
+    let (state, ctx) = unsafe { (&mut *(*machine).state, &*(*machine).ctx) };
+    let cells = &mut state.counters[array as usize];
+    if let Some(cell) = usize::try_from(index).ok().and_then(|i| cells.get_mut(i)) {
+        cell.count(ctx.ingress_length);
+    }
+}
+
+/// Records that the program has exceeded the limit of steps.
+pub(super) unsafe extern "C" fn call_endless(machine: *mut Machine) {
+    // SAFETY: as in `call_step`.
+    let ctx = unsafe { &mut *(*machine).ctx };
+    ctx.fault = Some(DropReason::EndlessLoop);
+}
+
+/// Returns 1 if the packet must be dropped.
+pub(super) unsafe extern "C" fn call_has_fault(machine: *mut Machine) -> u64 {
+    // SAFETY: as in `call_step`.
+    u64::from(unsafe { (*(*machine).ctx).fault.is_some() })
+}
+
+/// Makes the whole frame contiguous.
+pub(super) unsafe extern "C" fn call_whole(machine: *mut Machine) {
+    // SAFETY: as in `call_step`; a parser's machine has a frame.
+    let (machine, frame) = unsafe { (&mut *machine, &*(*machine).frame) };
+    machine.bytes = frame.padded(0, frame.len()).as_ptr();
+    machine.contiguous = machine.length;
+}
+
+/// Executes a statement of a parser state by the interpreter's own code. Returns 1 after a parser error, which is in
+/// `result`.
+pub(super) unsafe extern "C" fn call_parser_step(
+    machine: *mut Machine,
+    state: u64,
+    step: u64,
+) -> u64 {
+    // SAFETY: as in `call_step`; a parser's machine has a frame and a parser.
+    let (parser, frame) = unsafe { (&*(*machine).parser, &*(*machine).frame) };
+    let step = &parser.states[state as usize].steps[step as usize];
+    // SAFETY: as in `call_step`.
+    unsafe {
+        with_parser(machine, parser, frame, |run, state, ctx| {
+            run.step(step, state, ctx)
+        })
+    }
+}
+
+/// Selects the next parser state by the interpreter's own code. Returns its number plus 1, 0 at the end of the parser,
+/// or [`PARSER_ERROR`] after a parser error, which is in `result`.
+pub(super) unsafe extern "C" fn call_parser_next(machine: *mut Machine, state: u64) -> u64 {
+    // SAFETY: as in `call_parser_step`.
+    let (parser, frame) = unsafe { (&*(*machine).parser, &*(*machine).frame) };
+    let state = &parser.states[state as usize];
+    let mut next = None;
+    // SAFETY: as in `call_step`.
+    let failed = unsafe {
+        with_parser(machine, parser, frame, |run, vars, _| {
+            next = run.next(state, vars)?;
+            Ok(())
+        })
+    };
+    match failed {
+        0 => next.map_or(0, |next| u64::from(next) + 1),
+        _ => PARSER_ERROR,
+    }
+}
+
+/// Result of [`call_parser_next`] after a parser error; larger than the number of any state.
+pub(super) const PARSER_ERROR: u64 = 1 << 32;
+
+/// Runs a part of the interpreter's parser at the machine's position. Returns 1 after a parser error.
+unsafe fn with_parser(
+    machine: *mut Machine,
+    parser: &program::Parser,
+    frame: &Frame,
+    part: impl FnOnce(&mut Parser, &mut State, &mut Context) -> Result<(), u64>,
+) -> u64 {
+    // SAFETY: as in `call_step`.
+    let machine = unsafe { &mut *machine };
+    let cursor = machine.cursor as usize;
+    // SAFETY: as in `call_step`.
+    let (vm, words) = unsafe { machine.interpreter() };
+    let mut run = Parser::new(vm.program, parser, words, frame, cursor);
+    let result = part(&mut run, vm.state, vm.ctx);
+    machine.cursor = run.cursor() as u64;
+    match result {
+        Ok(()) => 0,
+        Err(error) => {
+            machine.result = error;
+            1
+        }
+    }
+}
+
+/// Computes a calculation of the program.
+pub(super) unsafe extern "C" fn call_calculate(machine: *mut Machine, calculation: u64) -> u64 {
+    // SAFETY: as in `call_step`.
+    let (mut vm, words) = unsafe { (*machine).interpreter() };
+    vm.hash(calculation as u16, words)
+}
+
+/// Writes a header to the deparser's output by the interpreter's own code. Returns its length in bytes.
+pub(super) unsafe extern "C" fn call_emit(machine: *mut Machine, header: u64, at: u64) -> u64 {
+    // SAFETY: as in `call_step`.
+    let (vm, words) = unsafe { (*machine).interpreter() };
+    let header = &vm.program.layout.headers[header as usize];
+    emit(header, words, &mut vm.state.headers[at as usize..]) as u64
+}
