@@ -26,15 +26,26 @@ use direct::DirectPorts;
 pub(crate) use pool::Pool;
 use std::sync::Arc;
 
-/// What executes programs. The effects are the same.
+/// What executes programs. The effects are the same. Switches that record traces or the log always interpret.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Engine {
-    /// The interpreter.
-    Interpreter,
-    /// Machine code, if the program is compiled ([`LoadedProgram::compile`]) and the switch records neither traces nor the
-    /// log. Otherwise the interpreter.
+    /// Machine code as soon as it is compiled in the background, the interpreter until then
+    ///
+    /// The owner of a program calls [`LoadedProgram::compile`] at any time, or never.
     #[default]
+    Auto,
+    /// Machine code from the first packet on
+    ///
+    /// The owner of a program calls [`LoadedProgram::compile`] before a switch runs it. Without that, the switch interprets.
     Compiled,
+    /// The interpreter
+    Interpreter,
+}
+
+impl Engine {
+    /// Whether this build has a compiler.
+    pub const HAS_COMPILER: bool = cfg!(feature = "jit");
 }
 
 /// Options that are constant for the lifetime of a switch.
@@ -218,7 +229,7 @@ impl Switch {
 
     fn processor(&mut self) -> Option<Processor<'_>> {
         let Loaded { program, state } = self.loaded.as_mut()?;
-        let is_compiled = self.options.engine == Engine::Compiled && state.recorder.is_none();
+        let is_compiled = self.options.engine != Engine::Interpreter && state.recorder.is_none();
         Some(Processor {
             program,
             compiled: if is_compiled {

@@ -10,6 +10,7 @@ use alfirk_bmv2::{LoadError, LoadedProgram};
 pub struct Programs {
     programs: Arc<Mutex<Vec<CachedProgram>>>,
     with_notes: bool,
+    compile: Option<fn(Arc<LoadedProgram>)>,
 }
 
 #[derive(Debug)]
@@ -24,6 +25,15 @@ impl Programs {
         Programs {
             with_notes: true,
             ..Programs::default()
+        }
+    }
+
+    /// Returns the cache with a function that compiles each program that it loads, now or in another thread; see
+    /// [`LoadedProgram::compile`].
+    pub fn compiled_by(self, compile: fn(Arc<LoadedProgram>)) -> Programs {
+        Programs {
+            compile: Some(compile),
+            ..self
         }
     }
 
@@ -47,6 +57,9 @@ impl Programs {
             text: text.to_owned(),
             program: Arc::downgrade(&program),
         });
+        if let Some(compile) = self.compile {
+            compile(program.clone());
+        }
         Ok(program)
     }
 }

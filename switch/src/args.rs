@@ -16,7 +16,7 @@ use super::{
     engine::PortDefaults, link_args::LinkArgs, thrift, tls::TlsFiles, trace::TraceFormat,
     SwitchError,
 };
-use alfirk_bmv2::{PreLimits, SwitchOptions};
+use alfirk_bmv2::{Engine, PreLimits, SwitchOptions};
 
 /// Run a P4 program on network interfaces as BMv2 does, controlled by P4Runtime.
 ///
@@ -64,6 +64,10 @@ pub struct SwitchArgs {
     /// Attach an interface to a port, such as 1@veth0. Repeatable.
     #[arg(short = 'i', long = "interface", value_name = "PORT@IFACE", value_parser = parse_interface, help_heading = "Ports")]
     pub interfaces: Vec<(u32, String)>,
+
+    /// What executes the program; traces and logs of packets always use the interpreter.
+    #[arg(long, value_enum, value_name = "ENGINE", default_value_t = Engine::Auto)]
+    pub engine: Engine,
 
     /// Device id in P4Runtime.
     #[arg(long, default_value_t = 0, value_name = "ID", help_heading = "Control")]
@@ -501,6 +505,10 @@ impl SwitchArgs {
             warnings.push(format!("{}: ignored because of --no-p4", json.display()));
         }
 
+        if self.engine == Engine::Compiled && !Engine::HAS_COMPILER {
+            let why = "this build has no compiler (feature jit); use --engine interpreter";
+            return Err(SwitchError::BadInput(format!("--engine compiled: {why}")));
+        }
         Ok(Config {
             json: self.json.clone().filter(|_| !self.no_p4),
             interfaces,
@@ -512,6 +520,7 @@ impl SwitchArgs {
                 pre_limits: target.pre_limits(),
                 may_swap: !target.disable_swap,
                 seed: self.seed,
+                engine: self.engine,
             },
             address: parse_address(&target.grpc_server_addr)?,
             tls: target.tls()?,

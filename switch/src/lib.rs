@@ -7,6 +7,7 @@
 
 mod args;
 mod command;
+mod compilation;
 mod engine;
 mod files;
 mod grpc;
@@ -120,6 +121,8 @@ pub fn run(args: &SwitchArgs) -> Result<(), SwitchError> {
         true => Programs::with_notes(),
         false => Programs::default(),
     };
+    let is_recorded = logs || config.trace.is_some();
+    let programs = compilation::compiling(programs, config.switch.engine, is_recorded);
     let (switch, text) = load(&config, &programs)?;
     let server = Server::with_programs(switch, programs.clone());
     let (commands, queue) = command::commands().map_err(|e| failed("event queue", &e))?;

@@ -21,6 +21,9 @@ mod parser;
 mod pipeline;
 mod verify;
 
+#[cfg(test)]
+mod tests;
+
 use self::builder::{Code, Imports};
 use self::machine::{Function, Machine};
 use self::pipeline::Regions;

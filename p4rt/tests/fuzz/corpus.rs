@@ -6,6 +6,7 @@ use std::{
     sync::OnceLock,
 };
 
+use alfirk_compiler::arch::Arch;
 use alfirk_compiler::driver::{compile, CompileOptions};
 use alfirk_p4runtime::p4::{config::v1::P4Info, v1::ForwardingPipelineConfig};
 
@@ -58,7 +59,7 @@ impl Subject {
     }
 }
 
-/// Returns the programs of the compiler's tests, the data plane, and one with an object of each kind. They are compiled
+/// Returns the programs of the compiler's tests, the data plane for both targets, the labs, and one with an object of each kind. They are compiled
 /// once.
 pub fn subjects() -> &'static [Subject] {
     static SUBJECTS: OnceLock<Vec<Subject>> = OnceLock::new();
@@ -67,6 +68,11 @@ pub fn subjects() -> &'static [Subject] {
         let mut sources = Vec::new();
         p4_files(&room.join("compiler/tests/programs"), &mut sources);
         sources.push(room.join("p4src/v1model/main.p4"));
+        sources.push(room.join("p4src/tna/main.p4"));
+        let mut labs = Vec::new();
+        p4_files(&room.join("labs"), &mut labs);
+        labs.retain(|path| path.ends_with("solution.p4"));
+        sources.extend(labs);
         let mut subjects: Vec<Subject> = sources.iter().filter_map(|path| subject(path)).collect();
         subjects.push(Subject {
             json: fixture::device_config(),
@@ -99,10 +105,15 @@ fn p4_files(folder: &Path, files: &mut Vec<PathBuf>) {
 /// Compiles a program; `None` for a file that others include.
 fn subject(path: &Path) -> Option<Subject> {
     let source = fs::read_to_string(path).expect("the file can be read");
-    if !source.contains("V1Switch(") {
-        return None;
+    let mut options = CompileOptions::new(path);
+    let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../labs/shared");
+    options.preprocessor.include_dirs.push(shared);
+    match (source.contains("V1Switch("), source.contains("Pipeline(")) {
+        (true, _) => {}
+        (false, true) => options.set_arch(Arch::TNA),
+        (false, false) => return None,
     }
-    let compiled = compile(&CompileOptions::new(path)).unwrap_or_else(|error| panic!("{error}"));
+    let compiled = compile(&options).unwrap_or_else(|error| panic!("{error}"));
     let test = fs::read_to_string(path.with_extension("stf")).unwrap_or_default();
     let mut frames: Vec<Vec<u8>> = test.lines().filter_map(packet).collect();
     frames.extend(common_frames());

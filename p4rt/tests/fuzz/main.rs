@@ -5,6 +5,7 @@
 
 mod chance;
 mod corpus;
+mod engines;
 mod entities;
 #[allow(dead_code)]
 #[path = "../server/fixture.rs"]

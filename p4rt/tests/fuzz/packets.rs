@@ -78,6 +78,12 @@ fn frames_of_all_lengths_are_processed() {
 
 fn filled(subject: &Subject, programs: &Programs, chance: &mut Chance) -> Client {
     let mut client = Client::new(programs);
+    fill(&mut client, subject, chance);
+    client
+}
+
+/// Sets the program of a switch, and writes entities to it.
+pub fn fill(client: &mut Client, subject: &Subject, chance: &mut Chance) {
     client
         .set_pipeline(subject.config())
         .expect("the program is right");
@@ -92,5 +98,4 @@ fn filled(subject: &Subject, programs: &Programs, chance: &mut Chance) -> Client
             let _ = client.write(vec![update(Type::Modify)]);
         }
     }
-    client
 }

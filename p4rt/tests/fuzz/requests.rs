@@ -1,6 +1,6 @@
 //! Requests of all types, valid and invalid, to the P4Runtime server.
 
-use alfirk_bmv2::{Switch, SwitchOptions};
+use alfirk_bmv2::{Engine, Switch, SwitchOptions};
 use alfirk_p4rt::{ClientId, Programs, Server};
 use alfirk_p4runtime::{
     p4::v1::{
@@ -31,9 +31,14 @@ pub struct Client {
 
 impl Client {
     pub fn new(programs: &Programs) -> Client {
+        Client::with_engine(programs, Engine::default())
+    }
+
+    pub fn with_engine(programs: &Programs, engine: Engine) -> Client {
         let options = SwitchOptions {
             device_id: DEVICE,
             cpu_port: Some(CPU_PORT),
+            engine,
             ..SwitchOptions::default()
         };
         let mut server = Server::with_programs(Switch::new(options), programs.clone());

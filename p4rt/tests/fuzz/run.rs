@@ -118,14 +118,20 @@ fn resident_mib() -> u64 {
 /// Executes the server's events up to the limit. Returns the number of sent frames.
 pub fn settle(server: &mut Server, now: u64) -> usize {
     let mut left = 0;
+    settle_with(server, now, |event| {
+        left += usize::from(matches!(event, Event::Output { .. }));
+    });
+    left
+}
+
+/// Executes the server's events up to the limit. Calls `each` with all events except those that enqueue a packet.
+pub fn settle_with(server: &mut Server, now: u64, mut each: impl FnMut(Event)) {
     for _ in 0..MAX_EVENTS {
         match server.poll() {
             Some(Event::Enqueue(packet)) => server.dequeue(packet, now, QueueState::default()),
-            Some(Event::Output { .. }) => left += 1,
-            Some(_) => {}
-            None => return left,
+            Some(event) => each(event),
+            None => return,
         }
     }
     while server.poll().is_some() {}
-    left
 }

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
+use std::thread;
 
-use alfirk_bmv2::{Switch, SwitchOptions};
+use alfirk_bmv2::{Engine as PipelineEngine, Switch, SwitchOptions};
 use alfirk_ctrl::controller::{ApiReply, ApiRequest, ConfigError, ControllerConfig};
 use alfirk_ctrl::topology::{End, HostIndex, LinkIndex, Node, SwitchIndex, Topology};
 use alfirk_p4rt::{Programs, Server};
@@ -87,7 +88,7 @@ impl Network {
         run_seed: u64,
     ) -> Result<Network, BuildError> {
         let mut engine = Engine::new(run_seed);
-        let programs = Programs::default();
+        let programs = programs(&model);
         let switches = topology
             .switch_indexes()
             .map(|index| add_switch(&mut engine, topology, index, &model, run_seed, &programs))
@@ -465,6 +466,22 @@ impl Network {
     }
 }
 
+/// Creates the programs of a fabric, which are compiled as the model says. Few packets of the fast data plane reach
+/// pipelines, so compilation does not pay there.
+fn programs(model: &Model) -> Programs {
+    let programs = Programs::default();
+    match (model.engine, model.fidelity) {
+        (PipelineEngine::Auto, Fidelity::Exact) => programs.compiled_by(|program| {
+            // Without a thread, or without a compiler, programs are interpreted.
+            let _ = thread::Builder::new().spawn(move || program.compile());
+        }),
+        (PipelineEngine::Compiled, _) => programs.compiled_by(|program| {
+            let _ = program.compile();
+        }),
+        (PipelineEngine::Auto, Fidelity::Fast) | (PipelineEngine::Interpreter, _) => programs,
+    }
+}
+
 fn add_switch(
     engine: &mut Engine<Element>,
     topology: &Topology,
@@ -481,6 +498,7 @@ fn add_switch(
         seed: seed(run_seed, &format!("switch {}", switch.name)),
         // v1model has a priority of 3 bits.
         priority_queues: 8,
+        engine: model.engine,
         ..SwitchOptions::default()
     };
     let links = topology.neighbours(index).iter().map(|neighbour| {

@@ -1,5 +1,7 @@
 //! Delays of hosts, switches and the control network, which no protocol specification defines.
 
+use alfirk_bmv2::Engine;
+
 use crate::engine::Threads;
 
 /// Delays of a network in nanoseconds, the same for all algorithms and nodes.
@@ -46,6 +48,8 @@ pub struct Model {
     pub packet_interval: u64,
     /// Level of detail at which packets are simulated.
     pub fidelity: Fidelity,
+    /// What executes the P4 pipelines. It does not change the results.
+    pub engine: Engine,
 }
 
 /// Level of detail at which packets are simulated. It does not change the results.
@@ -92,6 +96,7 @@ impl Default for Model {
             relay_rate: None,
             packet_interval: 0,
             fidelity: Fidelity::Exact,
+            engine: Engine::default(),
         }
     }
 }

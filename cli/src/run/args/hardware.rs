@@ -1,5 +1,6 @@
 //! Flags of simulated hardware: queueing and flow control of switches, and delays of hosts and switches.
 
+use alfirk_bmv2::Engine;
 use alfirk_ctrl::topology::{Alpha, Pfc, Queueing, SharedBuffer, SwitchingProblem, Topology};
 use alfirk_sim::network::{Fidelity, Model};
 use alfirk_units::{RATE, SIZE, TIME};
@@ -77,6 +78,10 @@ pub(in crate::run) struct ModelArgs {
     #[arg(long, value_enum, value_name = "MODEL", default_value_t = ModelArg::Exact)]
     model: ModelArg,
 
+    /// Execution of P4 pipelines; all have the same results
+    #[arg(long, value_enum, value_name = "ENGINE", default_value_t = Engine::Auto)]
+    engine: Engine,
+
     /// Delays and rates of hosts and switches: a name of --list-host-models, or KEY=VALUE pairs, or both, with commas. Keys are the flags
     /// below, post-rate and copy-rate (of copies at source and receivers), relay-delay and relay-rate (of members that relay), and
     /// packet-interval (between frames of a NIC) [default: default]
@@ -132,6 +137,12 @@ impl ModelArgs {
             ModelArg::Exact => Fidelity::Exact,
             ModelArg::Fast => Fidelity::Fast,
         };
+        model.engine = self.engine;
+        if self.engine == Engine::Compiled && !Engine::HAS_COMPILER {
+            return Err(Failure::bad_input(
+                "--engine compiled: this build has no compiler (feature jit); use --engine interpreter",
+            ));
+        }
         Ok(model)
     }
 }
@@ -247,6 +258,7 @@ pub(in crate::run) fn show(model: Model) -> Option<String> {
     // The detail of the simulation does not change results.
     let model = Model {
         fidelity: Fidelity::default(),
+        engine: Engine::default(),
         ..model
     };
     if model == Model::default() {

@@ -1,0 +1,178 @@
+//! Comparison of machine code with the interpreter: the same entities and packets have the same effects.
+//!
+//! A long comparison, which also names its seed: `ALFIRK_FUZZ_SECONDS=86400 ALFIRK_FUZZ_SEED=1 tools/cargo test --release -p
+//! alfirk-p4rt --test fuzz engine`.
+
+use std::sync::Arc;
+
+use alfirk_bmv2::{CloneSession, Engine, LoadedProgram, Replica, Switch, SwitchOptions};
+use alfirk_p4rt::{Programs, Server};
+use serde_json::Value;
+
+use crate::{
+    chance::Chance,
+    corpus::{subjects, Subject},
+    entities::PORTS,
+    fixture::CPU_PORT,
+    json,
+    packets::fill,
+    requests::Client,
+    run::{run, settle_with},
+};
+
+/// Frames per case.
+const FRAMES: usize = 100;
+/// Frames per case of a damaged program.
+const FRAMES_OF_DAMAGED: usize = 10;
+/// Cells of each array that are compared.
+const MAX_CELLS: u64 = 64;
+
+#[test]
+fn both_engines_have_the_same_effects() {
+    run(
+        "both_engines_have_the_same_effects",
+        "frames in",
+        || {
+            Programs::default().compiled_by(|program| {
+                program.compile().expect("each valid program is compiled");
+            })
+        },
+        |programs, chance| {
+            let subject = chance.pick(subjects());
+            let seed = chance.number();
+            let mut effects = [Engine::Interpreter, Engine::Compiled].map(|engine| {
+                let mut chance = Chance::new(seed);
+                let mut client = Client::with_engine(programs, engine);
+                fill(&mut client, subject, &mut chance);
+                let mut effects = Vec::new();
+                for _ in 0..FRAMES {
+                    client.now += chance.below(100_000) as u64;
+                    let port = match chance.below(16) {
+                        0 => CPU_PORT,
+                        1 => chance.edgy() as u32,
+                        _ => chance.below(PORTS) as u32,
+                    };
+                    let frame = subject.frame(&mut chance);
+                    client.server.frame_in(port, &frame, client.now);
+                    record(&mut client.server, client.now, &mut effects);
+                }
+                effects.extend(state(client.server.switch()));
+                effects.into_iter()
+            });
+            compare(&mut effects);
+            FRAMES
+        },
+    );
+}
+
+#[test]
+fn both_engines_run_damaged_programs_alike() {
+    let parse = |subject: &Subject| {
+        serde_json::from_str::<Value>(&subject.json).expect("the compiler writes JSON")
+    };
+    let prepare = move || subjects().iter().map(parse).collect::<Vec<Value>>();
+    run(
+        "both_engines_run_damaged_programs_alike",
+        "programs that are compiled",
+        prepare,
+        |programs, chance| {
+            let at = chance.below(programs.len());
+            let donor = chance.below(programs.len());
+            let mut program = programs[at].clone();
+            json::damage(&mut program, &programs[donor], chance);
+            let Ok(program) = LoadedProgram::from_json(&program.to_string()) else {
+                return 0;
+            };
+            let program = Arc::new(program);
+            // A program that is not compiled is interpreted twice.
+            let is_compiled = program.compile().is_ok();
+            let seed = chance.number();
+            let mut effects = [Engine::Interpreter, Engine::Compiled].map(|engine| {
+                let effects = forward(&program, engine, &subjects()[at], &mut Chance::new(seed));
+                effects.into_iter()
+            });
+            compare(&mut effects);
+            usize::from(is_compiled)
+        },
+    );
+}
+
+/// Returns the effects of frames in a switch with groups, but without entries of the control plane.
+fn forward(
+    program: &Arc<LoadedProgram>,
+    engine: Engine,
+    subject: &Subject,
+    chance: &mut Chance,
+) -> Vec<String> {
+    let mut switch = Switch::new(SwitchOptions {
+        engine,
+        ..SwitchOptions::default()
+    });
+    switch.load(program.clone());
+    let replicas: Vec<Replica> = (0..3).map(|port| Replica { port, rid: 1 }).collect();
+    let pre = switch.pre_mut().expect("a program is loaded");
+    for id in 1..4 {
+        pre.set_group(id, &replicas).expect("the group is right");
+        let session = CloneSession {
+            group: Some(id),
+            ..CloneSession::default()
+        };
+        pre.set_session(id, session).expect("the session is right");
+    }
+    let mut server = Server::new(switch);
+    let mut effects = Vec::new();
+    for now in 0..FRAMES_OF_DAMAGED {
+        let now = now as u64 * 1_000;
+        let frame = subject.frame(chance);
+        server.frame_in(chance.below(PORTS) as u32, &frame, now);
+        record(&mut server, now, &mut effects);
+    }
+    effects.extend(state(server.switch()));
+    effects
+}
+
+/// Appends the effects of a frame, as text.
+fn record(server: &mut Server, now: u64, effects: &mut Vec<String>) {
+    settle_with(server, now, |event| effects.push(format!("{event:?}")));
+    effects.push(format!("{:?}", server.counters().drops));
+}
+
+/// Returns the state that packets change, as text.
+fn state(switch: &Switch) -> Vec<String> {
+    let mut all = vec![format!("{} register accesses", switch.register_accesses())];
+    let cells = |size: usize| 0..(size as u64).min(MAX_CELLS);
+    for array in switch.registers() {
+        for i in cells(array.size) {
+            all.push(format!(
+                "{}[{i}] {:?}",
+                array.name,
+                switch.read_register(&array.name, i)
+            ));
+        }
+    }
+    for array in switch.counters() {
+        for i in cells(array.size) {
+            all.push(format!(
+                "{}[{i}] {:?}",
+                array.name,
+                switch.read_counter(&array.name, i)
+            ));
+        }
+    }
+    for table in switch.tables() {
+        all.push(format!("{table:?} {:?}", switch.entries(table)));
+    }
+    all
+}
+
+/// Compares the effects of both engines one by one, so that a difference is shown by itself.
+fn compare(effects: &mut [impl Iterator<Item = String>; 2]) {
+    let [interpreted, compiled] = effects;
+    loop {
+        let (expected, found) = (interpreted.next(), compiled.next());
+        assert_eq!(found, expected);
+        if expected.is_none() {
+            return;
+        }
+    }
+}
