@@ -8,7 +8,6 @@ mod group;
 use std::sync::Arc;
 
 use std::fmt::{self, Display, Formatter};
-use std::time::Instant;
 
 use alfirk_bmv2::{Effects, Engine, EntryTarget, KeyMatch, Switch, SwitchOptions};
 use divan::counter::ItemsCount;
@@ -41,20 +40,28 @@ fn memory() {
     );
 }
 
-/// Prints the time to compile the multicast program to machine code.
+/// Prints the processor time to compile the multicast program to machine code.
 fn compilation() {
     const RUNS: usize = 5;
     let programs: Vec<_> = (0..RUNS).map(|_| program(MAIN_PROGRAM)).collect();
-    let fastest = programs.iter().map(|program| {
-        let start = Instant::now();
+    let times = programs.iter().map(|program| {
+        let start = processor_time();
         program.compile().unwrap_or_else(|e| panic!("{e}"));
-        start.elapsed()
+        processor_time() - start
     });
-    let fastest = fastest.min().unwrap_or_default();
+    let least = times.min().unwrap_or_default();
     println!(
         "compilation of the multicast program: {:.1} ms (target: below 50)",
-        fastest.as_secs_f64() * 1e3
+        least as f64 / 1e6
     );
+}
+
+/// Returns the processor time of this thread in nanoseconds.
+fn processor_time() -> u64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat");
+    let text = text.expect("Linux has /proc/thread-self/schedstat");
+    let time = text.split(' ').next().and_then(|time| time.parse().ok());
+    time.unwrap_or(0)
 }
 
 /// A case of a benchmark: an engine, and a number of bytes or receivers.

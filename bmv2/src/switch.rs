@@ -30,7 +30,7 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Engine {
-    /// Machine code as soon as it is compiled in the background, the interpreter until then
+    /// Machine code once it is compiled, the interpreter until then
     ///
     /// The owner of a program calls [`LoadedProgram::compile`] at any time, or never.
     #[default]

@@ -120,7 +120,7 @@ fn log_lookup(vm: &mut Interpreter, phv: &[u64], at: usize, found: Option<u32>) 
 
 /// Looks up the packet in a table, without recording. Arguments and results are those of [`apply`].
 #[inline(always)]
-fn look_up(vm: &mut Interpreter, phv: &mut [u64], at: usize) -> (Option<Pc>, Pc) {
+pub(crate) fn look_up(vm: &mut Interpreter, phv: &mut [u64], at: usize) -> (Option<Pc>, Pc) {
     let Interpreter {
         program,
         state,

@@ -5,29 +5,98 @@
 
 use crate::exec::big::Big;
 use crate::exec::words::words_of;
+use smallvec::SmallVec;
+#[cfg(feature = "jit")]
+use std::mem::offset_of;
+use std::ops::{Deref, DerefMut};
+use std::ptr::{self, NonNull};
+use std::slice;
 
-/// Binary logarithm of the number of cells per page.
-const PAGE_BITS: u32 = 8;
+/// Binary logarithm of the number of words per page.
+pub(crate) const PAGE_BITS: u32 = 8;
 const PAGE: usize = 1 << PAGE_BITS;
 
-/// The cells of one register array.
+/// A page of words; `None` while all of its words are zero. Compiled code relies on the layout: a pointer, or null.
+type Page = Option<Box<[u64; PAGE]>>;
+
+/// The cells of one register array. A cell of more than 64 bits occupies several words.
 #[derive(Clone, Debug)]
 pub struct Register {
     bits: u32,
+    /// Number of words of a cell.
     words: usize,
     /// Number of cells of the array.
     size: usize,
-    /// Pages of cells. The vector of a page is empty while all of its cells are zero; the last page may be shorter.
-    pages: Vec<Box<[u64]>>,
+    pages: Pages,
+}
+
+/// The pages of an array, with a pointer to the first one at a known offset, which `Vec` does not have.
+#[derive(Debug)]
+struct Pages {
+    start: NonNull<Page>,
+    count: usize,
+}
+
+// SAFETY: the pages are owned, like those of a boxed slice.
+unsafe impl Send for Pages {}
+// SAFETY: as above.
+unsafe impl Sync for Pages {}
+
+impl Pages {
+    fn new(pages: Box<[Page]>) -> Pages {
+        let count = pages.len();
+        Pages {
+            start: NonNull::from(Box::leak(pages)).cast(),
+            count,
+        }
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        let pages = ptr::slice_from_raw_parts_mut(self.start.as_ptr(), self.count);
+        // SAFETY: `new` leaked a box of this slice.
+        drop(unsafe { Box::from_raw(pages) });
+    }
+}
+
+impl Clone for Pages {
+    fn clone(&self) -> Pages {
+        Pages::new((**self).into())
+    }
+}
+
+impl Deref for Pages {
+    type Target = [Page];
+
+    #[inline]
+    fn deref(&self) -> &[Page] {
+        // SAFETY: the pages are owned, and initialised by `new`.
+        unsafe { slice::from_raw_parts(self.start.as_ptr(), self.count) }
+    }
+}
+
+impl DerefMut for Pages {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [Page] {
+        // SAFETY: as in `deref`.
+        unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), self.count) }
+    }
 }
 
 impl Register {
+    /// Offset in bytes of the pointer to the first page. The pages are pointers to words, or null for zeros.
+    #[cfg(feature = "jit")]
+    pub(crate) const PAGES: usize = offset_of!(Register, pages) + offset_of!(Pages, start);
+
     pub(crate) fn new(size: usize, bits: u32) -> Register {
+        let words = words_of(bits).max(1);
+        let pages = size.saturating_mul(words).div_ceil(PAGE);
         Register {
             bits,
-            words: words_of(bits).max(1),
+            words,
             size,
-            pages: vec![Box::default(); size.div_ceil(PAGE)],
+            pages: Pages::new(vec![None; pages].into()),
         }
     }
 
@@ -35,82 +104,67 @@ impl Register {
     #[inline]
     pub(crate) fn get(&self, index: u64) -> Option<u64> {
         debug_assert_eq!(self.words, 1);
-        let (page, cell) = place(index)?;
-        match self.pages.get(page)?.get(cell) {
-            Some(&value) => Some(value),
-            None => (index < self.size as u64).then_some(0),
-        }
+        (index < self.size as u64).then(|| self.word(index as usize))
     }
 
     /// Writes a cell of up to 64 bits, wrapped to its width. Does nothing outside of the array.
     #[inline]
     pub(crate) fn set(&mut self, index: u64, value: u64) {
         debug_assert_eq!(self.words, 1);
-        let value = crate::exec::words::wrap(value, self.bits, false);
-        let Some((page, cell)) = place(index) else {
-            return;
-        };
-        match self.pages.get_mut(page).and_then(|page| page.get_mut(cell)) {
-            Some(place) => *place = value,
-            None if value != 0 => {
-                if let Some(place) = self.touch(index) {
-                    place[0] = value;
-                }
-            }
-            None => {}
+        if index < self.size as u64 {
+            let value = crate::exec::words::wrap(value, self.bits, false);
+            self.set_word(index as usize, value);
         }
     }
 
-    /// Returns the words of a cell for writing, and allocates its page if necessary. `None` for an index beyond the
-    /// array.
-    #[cold]
-    fn touch(&mut self, index: u64) -> Option<&mut [u64]> {
-        let (page, cell) = place(index).filter(|_| index < self.size as u64)?;
-        let cells = (self.size - page * PAGE).min(PAGE);
-        let page = &mut self.pages[page];
-        if page.is_empty() {
-            *page = vec![0; cells * self.words].into();
+    #[inline]
+    fn word(&self, at: usize) -> u64 {
+        match self.pages.get(at >> PAGE_BITS) {
+            Some(Some(page)) => page[at % PAGE],
+            Some(None) | None => 0,
         }
-        page.get_mut(cell * self.words..(cell + 1) * self.words)
+    }
+
+    #[inline]
+    pub(crate) fn set_word(&mut self, at: usize, value: u64) {
+        match self.pages.get_mut(at >> PAGE_BITS) {
+            Some(Some(page)) => page[at % PAGE] = value,
+            // Words of missing pages are zero already.
+            Some(page) if value != 0 => allocate(page)[at % PAGE] = value,
+            Some(None) | None => {}
+        }
     }
 
     /// Returns a cell of any width; zero for an index beyond the array.
     pub(crate) fn read(&self, index: u64) -> Big {
-        let words = place(index).and_then(|(page, cell)| {
-            let page = self.pages.get(page)?;
-            page.get(cell * self.words..(cell + 1) * self.words)
-        });
-        words.map_or_else(Big::default, Big::from_unsigned)
+        match index < self.size as u64 {
+            true => {
+                let start = index as usize * self.words;
+                let words = (start..start + self.words).map(|at| self.word(at));
+                Big::from_unsigned(&words.collect::<SmallVec<[u64; 4]>>())
+            }
+            false => Big::default(),
+        }
     }
 
     pub(crate) fn write(&mut self, index: u64, value: &Big) {
-        let value = value.truncate(self.bits);
-        // Cells of unallocated pages are zero already.
-        let is_untouched = |(page, _)| self.is_untouched(page);
-        if value.is_zero() && place(index).is_none_or(is_untouched) {
-            return;
-        }
-        if let Some(cell) = self.touch(index) {
-            for (i, word) in cell.iter_mut().enumerate() {
-                *word = value.word(i);
+        if index < self.size as u64 {
+            let (start, value) = (index as usize * self.words, value.truncate(self.bits));
+            for i in 0..self.words {
+                self.set_word(start + i, value.word(i));
             }
         }
     }
 
-    fn is_untouched(&self, page: usize) -> bool {
-        self.pages.get(page).is_none_or(|page| page.is_empty())
-    }
-
     pub(crate) fn clear(&mut self) {
-        self.pages.fill(Box::default());
+        self.pages.fill(None);
     }
 }
 
-/// Splits a cell's index into its page and the position within the page; `None` if the page number exceeds `usize`.
-#[inline]
-fn place(index: u64) -> Option<(usize, usize)> {
-    let page = usize::try_from(index >> PAGE_BITS).ok()?;
-    Some((page, index as usize % PAGE))
+/// Allocates a page of zeros.
+#[cold]
+fn allocate(page: &mut Page) -> &mut [u64; PAGE] {
+    page.insert(Box::new([0; PAGE]))
 }
 
 #[cfg(test)]
@@ -119,11 +173,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn pages_in_use(register: &Register) -> usize {
-        register
-            .pages
-            .iter()
-            .filter(|page| !page.is_empty())
-            .count()
+        register.pages.iter().flatten().count()
     }
 
     #[test]

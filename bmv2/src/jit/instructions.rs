@@ -2,6 +2,7 @@
 
 use super::builder::Code;
 use super::machine::at;
+use super::wide;
 use crate::exec::ops::{Effect, Op, Slot, Test};
 use crate::exec::run::Context;
 use crate::load::{writes, Writes};
@@ -71,19 +72,9 @@ impl Code<'_> {
             Op::OrEq { d, x, a, b } => self.comparison(d, Some((x, false)), a, b, Test::Eq),
             Op::OrNe { d, x, a, b } => self.comparison(d, Some((x, false)), a, b, Test::Ne),
 
-            Op::RegisterRead { d, array, i } => {
-                let (index, before) = (self.word(i), self.word(d));
-                let array = self.number(array.into());
-                let args = [array, index, before];
-                if let Some(value) = self.call_with(self.imports.register_read, &args) {
-                    self.set_word(d, value);
-                }
-            }
-            Op::RegisterWrite { array, i, a } => {
-                let (index, value) = (self.word(i), self.word(a));
-                let array = self.number(array.into());
-                self.call_with(self.imports.register_write, &[array, index, value]);
-            }
+            // The loader reads and writes wider cells by `Op::Big`.
+            Op::RegisterRead { d, array, i } => self.register_read(program, d, array, i),
+            Op::RegisterWrite { array, i, a } => self.register_write(program, array, i, a),
             Op::Count { array, i } => {
                 let index = self.word(i);
                 let array = self.number(array.into());
@@ -106,6 +97,9 @@ impl Code<'_> {
             Op::Exit => {
                 let (ctx, one) = (self.load(at::CTX), self.b.ins().iconst(I8, 1));
                 self.store_to(ctx, offset_of!(Context, exit), one);
+            }
+            Op::Big { index } if wide::is_compiled(program, &program.bigs[index as usize]) => {
+                self.wide(program, &program.bigs[index as usize]);
             }
             op => self.step(pc, op, halt),
         }

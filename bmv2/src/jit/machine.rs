@@ -4,11 +4,12 @@
 //! and drops them before it returns; compiled code creates none. So there is one reference to each object at a time.
 
 use crate::drop_reason::DropReason;
-use crate::exec::apply::apply;
+use crate::exec::apply::look_up;
 use crate::exec::deparse::emit;
 use crate::exec::ops::FusedOp;
 use crate::exec::parse::Parser;
 use crate::exec::run::{execute, Context, Interpreter};
+use crate::externs::register::Register;
 use crate::frame::{Frame, Rest};
 use crate::program::{self, LoadedProgram};
 use crate::state::State;
@@ -43,6 +44,8 @@ pub(super) struct Machine<'a> {
     pub steps: u64,
     pub program: *const LoadedProgram,
     pub state: *mut State,
+    /// The state's register arrays.
+    pub registers: *mut Register,
     pub frame: *const Frame,
     pub parser: *const program::Parser,
     pub rest: Rest<'a>,
@@ -64,6 +67,8 @@ pub(super) mod at {
     pub const EMITTED: usize = offset_of!(Machine, emitted);
     pub const RESULT: usize = offset_of!(Machine, result);
     pub const STEPS: usize = offset_of!(Machine, steps);
+    pub const STATE: usize = offset_of!(Machine, state);
+    pub const REGISTERS: usize = offset_of!(Machine, registers);
     pub const DROP_PORT: usize = offset_of!(Machine, drop_port);
 }
 
@@ -89,6 +94,7 @@ impl<'a> Machine<'a> {
             result: 0,
             steps: 0,
             program,
+            registers: state.registers.as_mut_ptr(),
             state,
             frame: std::ptr::null(),
             parser: std::ptr::null(),
@@ -135,7 +141,8 @@ pub(super) unsafe extern "C" fn call_step(machine: *mut Machine, pc: u64) -> u64
 pub(super) unsafe extern "C" fn call_apply(machine: *mut Machine, table: u64) -> u64 {
     // SAFETY: as in `call_step`.
     let (mut vm, words) = unsafe { (*machine).interpreter() };
-    let (action, after) = apply(&mut vm, words, table as usize);
+    // No compiled code runs while packets are recorded.
+    let (action, after) = look_up(&mut vm, words, table as usize);
     match action {
         Some(action) => 1 << RUNS_ACTION | u64::from(action) << 32 | u64::from(after),
         None => u64::from(after),
@@ -156,19 +163,6 @@ pub(super) unsafe extern "C" fn call_resume(machine: *mut Machine, start: u64, a
 /// Value that is not a position of an instruction.
 pub(super) const NO_ADDRESS: u64 = 1 << 32;
 
-/// Reads a register cell; returns `before` for an index beyond the array.
-pub(super) unsafe extern "C" fn call_register_read(
-    machine: *mut Machine,
-    array: u64,
-    index: u64,
-    before: u64,
-) -> u64 {
-    // SAFETY: as in `call_step`.
-    let state = unsafe { &mut *(*machine).state };
-    state.register_accesses += 1;
-    state.registers[array as usize].get(index).unwrap_or(before)
-}
-
 /// Writes a register cell.
 pub(super) unsafe extern "C" fn call_register_write(
     machine: *mut Machine,
@@ -178,8 +172,19 @@ pub(super) unsafe extern "C" fn call_register_write(
 ) {
     // SAFETY: as in `call_step`.
     let state = unsafe { &mut *(*machine).state };
-    state.register_accesses += 1;
     state.registers[array as usize].set(index, value);
+}
+
+/// Writes a word of a register array of any width.
+pub(super) unsafe extern "C" fn call_register_word(
+    machine: *mut Machine,
+    array: u64,
+    at: u64,
+    value: u64,
+) {
+    // SAFETY: as in `call_step`.
+    let state = unsafe { &mut *(*machine).state };
+    state.registers[array as usize].set_word(at as usize, value);
 }
 
 /// Counts the packet in a cell of a counter.

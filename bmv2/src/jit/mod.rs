@@ -5,6 +5,7 @@
 //! instructions and statements call the interpreter's own code.
 //!
 //! - [`builder`] has the operations on words, [`instructions`] those of single instructions.
+//! - [`registers`] accesses register cells; [`wide`] computes with more than 64 bits.
 //! - [`flow`] finds the blocks of the code; [`pipeline`] connects them, and inlines actions.
 //! - [`parser`] and [`deparser`] compile what is not code: states, checksums and headers.
 //! - [`machine`] is the interface between machine code and the switch.
@@ -19,7 +20,9 @@ mod instructions;
 mod machine;
 mod parser;
 mod pipeline;
+mod registers;
 mod verify;
+mod wide;
 
 #[cfg(test)]
 mod tests;
@@ -35,7 +38,6 @@ use crate::state::State;
 use cranelift_codegen::ir::{types::I64, AbiParam, Endianness, Signature};
 use cranelift_codegen::isa::CallConv;
 use cranelift_codegen::settings::{self, Configurable};
-use cranelift_codegen::CodegenError;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{default_libcall_names, FuncId, Linkage, Module, ModuleError};
@@ -102,6 +104,12 @@ fn pipelines(program: &LoadedProgram) -> Vec<Pc> {
     }
 }
 
+impl From<ModuleError> for CompileError {
+    fn from(error: ModuleError) -> CompileError {
+        CompileError::new(error.to_string())
+    }
+}
+
 impl Compiled {
     /// Compiles a program.
     ///
@@ -113,8 +121,7 @@ impl Compiled {
                 "an instruction exceeds the packet's words",
             ));
         }
-        // The alternate form has the reasons that Cranelift gives.
-        compile(program).map_err(|error| CompileError::new(format!("{error:#}: {error:?}")))
+        compile(program)
     }
 
     /// Runs the pipeline that begins at `start`, as [`crate::exec::run::run`] does. Returns false if it is not compiled.
@@ -208,7 +215,7 @@ impl Compiled {
     }
 }
 
-fn compile(program: &LoadedProgram) -> Result<Compiled, ModuleError> {
+fn compile(program: &LoadedProgram) -> Result<Compiled, CompileError> {
     let mut flags = settings::builder();
     let is_checked = if cfg!(debug_assertions) {
         "true"
@@ -216,7 +223,8 @@ fn compile(program: &LoadedProgram) -> Result<Compiled, ModuleError> {
         "false"
     };
     for (name, value) in [
-        ("opt_level", "speed"),
+        // Optimisation doubles the time of compilation, and the code is not faster.
+        ("opt_level", "none"),
         ("enable_verifier", is_checked),
         ("is_pic", "false"),
         ("use_colocated_libcalls", "false"),
@@ -224,15 +232,13 @@ fn compile(program: &LoadedProgram) -> Result<Compiled, ModuleError> {
     ] {
         flags.set(name, value).expect("Cranelift has the setting");
     }
-    let unsupported =
-        |what: &str| ModuleError::Compilation(CodegenError::Unsupported(what.to_owned()));
-    let isa = cranelift_native::builder().map_err(unsupported)?;
+    let isa = cranelift_native::builder().map_err(CompileError::new)?;
     let isa = isa
         .finish(settings::Flags::new(flags))
-        .map_err(ModuleError::Compilation)?;
+        .map_err(|error| CompileError::new(error.to_string()))?;
     // Words and frames are accessed as on little-endian processors.
     if isa.endianness() != Endianness::Little || isa.pointer_bits() != 64 {
-        return Err(unsupported(
+        return Err(CompileError::new(
             "the processor is not little-endian with 64 bits",
         ));
     }
@@ -304,8 +310,8 @@ fn imports() -> [(&'static str, *const u8, usize, bool); 13] {
         ("step", call_step as *const u8, 1, true),
         ("apply", call_apply as *const u8, 1, true),
         ("resume", call_resume as *const u8, 2, false),
-        ("register_read", call_register_read as *const u8, 3, true),
         ("register_write", call_register_write as *const u8, 3, false),
+        ("register_word", call_register_word as *const u8, 3, false),
         ("count", call_count as *const u8, 2, false),
         ("endless", call_endless as *const u8, 0, false),
         ("has_fault", call_has_fault as *const u8, 0, true),
@@ -327,7 +333,7 @@ struct Compiler {
 }
 
 impl Compiler {
-    fn new(mut module: JITModule, convention: CallConv) -> Result<Compiler, ModuleError> {
+    fn new(mut module: JITModule, convention: CallConv) -> Result<Compiler, CompileError> {
         let mut declared = Vec::new();
         for (name, _, args, has_result) in imports() {
             let signature = signature(convention, 1 + args, has_result);
@@ -346,7 +352,7 @@ impl Compiler {
         &mut self,
         program: &LoadedProgram,
         build: impl FnOnce(&mut Code),
-    ) -> Result<FuncId, ModuleError> {
+    ) -> Result<FuncId, CompileError> {
         let mut context = self.module.make_context();
         context.func.signature = signature(self.convention, 1, false);
         let id = self
@@ -361,8 +367,8 @@ impl Compiler {
             step: next(),
             apply: next(),
             resume: next(),
-            register_read: next(),
             register_write: next(),
+            register_word: next(),
             count: next(),
             endless: next(),
             has_fault: next(),

@@ -103,6 +103,11 @@ fn is_op_sound(
             | Operand::Note(_) => true,
         };
     });
+    // Compiled code accesses cells of one word.
+    if let Op::RegisterRead { array, .. } | Op::RegisterWrite { array, .. } = op {
+        let array = program.registers.get(usize::from(array));
+        is_sound &= array.is_some_and(|array| array.bits <= 64);
+    }
     let ends = first
         .iter()
         .map(|first| first.checked_add(count.max(1) - 1));

@@ -33,11 +33,12 @@ fn both_engines_have_the_same_effects() {
         "both_engines_have_the_same_effects",
         "frames in",
         || {
-            Programs::default().compiled_by(|program| {
+            let programs = Programs::default().compiled_by(|program| {
                 program.compile().expect("each valid program is compiled");
-            })
+            });
+            (programs, Vec::new())
         },
-        |programs, chance| {
+        |(programs, kept), chance| {
             let subject = chance.pick(subjects());
             let seed = chance.number();
             let mut effects = [Engine::Interpreter, Engine::Compiled].map(|engine| {
@@ -56,10 +57,15 @@ fn both_engines_have_the_same_effects() {
                     client.server.frame_in(port, &frame, client.now);
                     record(&mut client.server, client.now, &mut effects);
                 }
-                effects.extend(state(client.server.switch()));
+                let switch = client.server.switch();
+                effects.extend(state(switch));
+                // Programs that are in use are not compiled again.
+                kept.extend(switch.program().cloned());
                 effects.into_iter()
             });
             compare(&mut effects);
+            kept.sort_by_key(Arc::as_ptr);
+            kept.dedup_by_key(|program| Arc::as_ptr(program));
             FRAMES
         },
     );

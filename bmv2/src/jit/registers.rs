@@ -1,0 +1,89 @@
+//! Compilation of register accesses. Cells of up to 64 bits are accessed inline, except for the first write to a page.
+
+use super::builder::{machine_flags, Code};
+use super::machine::at;
+use crate::exec::ops::Slot;
+use crate::externs::register::{Register, PAGE_BITS};
+use crate::program::LoadedProgram;
+use crate::state::State;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::I64;
+use cranelift_codegen::ir::{Block, InstBuilder, Value};
+use std::mem::offset_of;
+
+impl Code<'_> {
+    /// Reads a register cell to the word `d`, which keeps its value if the index is beyond the array.
+    pub fn register_read(&mut self, program: &LoadedProgram, d: Slot, array: u16, i: Slot) {
+        let (index, before) = (self.word(i), self.word(d));
+        self.count_access();
+        let (zero, done) = (self.b.create_block(), self.b.create_block());
+        let read = self.b.append_block_param(done, I64);
+        let known = self.known.clone();
+        let outside = self.b.create_block();
+        let page = self.page(program, array, index, outside);
+        let inside = self.b.create_block();
+        self.branch(page, inside, zero);
+        self.b.switch_to_block(outside);
+        self.b.ins().jump(done, &[before.into()]);
+        self.b.switch_to_block(zero);
+        let value = self.number(0);
+        self.b.ins().jump(done, &[value.into()]);
+        self.b.switch_to_block(inside);
+        let cell = self.cell(page, index);
+        let value = self.b.ins().load(I64, machine_flags(), cell, 0);
+        self.b.ins().jump(done, &[value.into()]);
+        self.begin_with(done, known);
+        self.set_word(d, read);
+    }
+
+    /// Writes a word to a register cell, wrapped to the cell's width. An index beyond the array has no effect.
+    pub fn register_write(&mut self, program: &LoadedProgram, array: u16, i: Slot, a: Slot) {
+        let (index, value) = (self.word(i), self.word(a));
+        self.count_access();
+        let (done, missing) = (self.b.create_block(), self.b.create_block());
+        self.b.set_cold_block(missing);
+        let page = self.page(program, array, index, done);
+        let inside = self.b.create_block();
+        self.branch(page, inside, missing);
+        self.b.switch_to_block(missing);
+        let number = self.number(array.into());
+        self.call_with(self.imports.register_write, &[number, index, value]);
+        self.jump(done);
+        self.b.switch_to_block(inside);
+        let cell = self.cell(page, index);
+        let value = self.low_bits(value, program.registers[usize::from(array)].bits);
+        self.b.ins().store(machine_flags(), value, cell, 0);
+        self.jump(done);
+        self.b.switch_to_block(done);
+    }
+
+    /// Counts a register access.
+    fn count_access(&mut self) {
+        let state = self.load(at::STATE);
+        let count = self.load_from(state, offset_of!(State, register_accesses), I64);
+        let count = self.b.ins().iadd_imm(count, 1);
+        self.store_to(state, offset_of!(State, register_accesses), count);
+    }
+
+    /// Returns the page of a cell: a pointer, or null for a page of zeros. Control continues at `outside` if the index is
+    /// beyond the array.
+    fn page(&mut self, program: &LoadedProgram, array: u16, index: Value, outside: Block) -> Value {
+        let size = program.registers[usize::from(array)].size as u64;
+        let is_outside = self.compare_to(IntCC::UnsignedGreaterThanOrEqual, index, size);
+        self.leave_if(is_outside, outside);
+        let registers = self.load(at::REGISTERS);
+        let offset = usize::from(array) * size_of::<Register>() + Register::PAGES;
+        let pages = self.load_from(registers, offset, I64);
+        let number = self.b.ins().ushr_imm(index, i64::from(PAGE_BITS));
+        let offset = self.b.ins().ishl_imm(number, 3);
+        let page = self.b.ins().iadd(pages, offset);
+        self.load_from(page, 0, I64)
+    }
+
+    /// Returns the address of a cell in its page.
+    pub fn cell(&mut self, page: Value, index: Value) -> Value {
+        let at = self.low_bits(index, PAGE_BITS);
+        let offset = self.b.ins().ishl_imm(at, 3);
+        self.b.ins().iadd(page, offset)
+    }
+}
