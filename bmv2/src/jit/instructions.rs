@@ -217,10 +217,10 @@ impl Code<'_> {
         self.change_length(h.bytes as i64);
         self.jump(next);
         self.begin_with(next, before);
-        (h.start..h.end).for_each(|slot| self.forget(slot));
-        members(program, h).for_each(|member| self.forget(member));
+        (h.start..h.end).for_each(|slot| self.discard(slot));
+        members(program, h).for_each(|member| self.discard(member));
         // Whichever path was taken, the header is valid now; the word itself may differ from 1 before.
-        self.forget(h.valid);
+        self.discard(h.valid);
     }
 
     /// Compiles `setInvalid`; see `headers::remove`.
@@ -261,7 +261,7 @@ impl Code<'_> {
     }
 
     /// Reads a word from memory when it is used next.
-    fn forget(&mut self, slot: Slot) {
+    fn discard(&mut self, slot: Slot) {
         self.known.remove(&slot);
     }
 }

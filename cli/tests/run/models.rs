@@ -337,6 +337,19 @@ fn no_report_depends_on_threads() {
     }
 }
 
+#[cfg(feature = "jit")]
+#[test]
+fn no_report_depends_on_the_engine() {
+    let report = |engine: &str| {
+        let flags = ["run", "--engine", engine, "--size", "100KiB", "--json"];
+        let algorithms = ["--algorithms", "alfirk,chain", "--loss", "0.001"];
+        json(&[&flags[..], &algorithms].concat())
+    };
+    let interpreted = report("interpreter");
+    assert_eq!(report("compiled"), interpreted);
+    assert_eq!(report("auto"), interpreted);
+}
+
 #[test]
 fn a_recorded_run_reports_that_it_has_one_thread() {
     let folder = tempfile::tempdir().unwrap();
