@@ -3,11 +3,13 @@
 //! A *path* is a port of the group's tree on this switch; paths are numbered from 0. The *minimum* is the newest PSN that
 //! all paths have acknowledged or sent. The *source* is the member of the group that sends at present.
 
+use alfirk_roce::steady::StateVisitor;
+
 use super::cnp_filter::{CnpFilter, PathCongestion};
 use super::types::GroupConstants;
 use super::{
     Config, CountedGroup, LastAcked, Leaf, Leaves, Point, Port, QueuedPacket, RetransmissionFilter,
-    SelectiveNak, Sender, SentPacket, Space, WaitingNak, Walk, Work,
+    SelectiveNak, Sender, SentPacket, Space, Strategy, WaitingNak, Walk, Work,
 };
 
 /// State of a multicast group on one switch. Each field is named after the pipeline control that owns the register.
@@ -193,6 +195,42 @@ impl Group {
                 (None, self.continue_search(search, now, work))
             }
         }
+    }
+
+    /// Visits the state of the group under [`Strategy::Tree`](super::Strategy::Tree). The visitor's stream must be the
+    /// group's. A pending NAK is not supported.
+    pub fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        let Group {
+            constants,
+            sender,
+            leaves,
+            walk: _,
+            last_acked,
+            waiting_nak,
+            selective_nak: _,
+            cnp_filter: _,
+            filter,
+        } = self;
+        let is_tree = constants.config.strategy == Strategy::Tree;
+        // Entries of lost packets, and CNPs, are not repeated in any steady state.
+        if !is_tree || waiting_nak.nak.is_some() || constants.config.is_selective {
+            visitor.unsupported();
+        }
+        let Sender {
+            source,
+            sent,
+            acked,
+        } = sender;
+        visitor.same(source.map_or(u64::MAX, u64::from));
+        *sent = visitor.psn(*sent);
+        for psn in acked.iter_mut().chain(&mut filter.acked) {
+            *psn = visitor.psn(*psn);
+        }
+        leaves.visit_state(visitor);
+        let LastAcked { point, msn_base } = last_acked;
+        point.psn = visitor.psn(point.psn);
+        visitor.same(point.msn.into());
+        *msn_base = visitor.psn(*msn_base);
     }
 
     pub(crate) fn space(&self) -> Space {

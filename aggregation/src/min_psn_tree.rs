@@ -6,6 +6,8 @@
 //! A *path* is a port of the group's tree on this switch; paths are numbered from 0. The *minimum* is the newest PSN that
 //! all paths have acknowledged or sent. The *source* is the member of the group that sends at present.
 
+use alfirk_roce::steady::StateVisitor;
+
 use super::{Point, Space};
 
 /// Register entry of one path, a leaf of the tournament tree: the newest PSN and its MSN.
@@ -53,6 +55,14 @@ impl Leaves {
 
     pub(crate) fn of(leaves: Vec<Leaf>) -> Leaves {
         Leaves(leaves)
+    }
+
+    /// Visits the register entries.
+    pub(crate) fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        for Leaf { newest, by_sender } in &mut self.0 {
+            newest.psn = visitor.psn(newest.psn);
+            visitor.same(u64::from(newest.msn) << 1 | u64::from(*by_sender));
+        }
     }
 
     /// Iterates over the register entries in the order of path numbers.

@@ -7,6 +7,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use alfirk_contract::DEFAULT_WINDOW;
+use alfirk_roce::steady::StateVisitor;
 use alfirk_roce::wire::aeth::{self, CREDITS_UNLIMITED};
 use alfirk_roce::wire::Syndrome;
 
@@ -248,6 +249,31 @@ pub struct PacketOut {
     pub feedback: Feedback,
     /// PSN and MSN last acknowledged to the source, after this packet is sent.
     pub last_acked: Point,
+}
+
+impl QueuedPacket {
+    /// Visits the state of a queued copy or filter update, to which the retransmission filter applies. Other packets are not
+    /// supported. The visitor's stream must be the group's.
+    pub fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        match self {
+            QueuedPacket::Drop => visitor.same(0),
+            QueuedPacket::UpdateFilter { path, acked } => {
+                visitor.same(*path as u64);
+                *acked = visitor.psn(*acked);
+            }
+            QueuedPacket::Copy {
+                path,
+                psn,
+                is_retransmission,
+            } => {
+                visitor.same((*path as u64) << 1 | u64::from(*is_retransmission));
+                *psn = visitor.psn(*psn);
+            }
+            QueuedPacket::Transmit(_)
+            | QueuedPacket::Punt { .. }
+            | QueuedPacket::Recirculate { .. } => visitor.unsupported(),
+        }
+    }
 }
 
 /// A packet in the queues between ingress and egress.

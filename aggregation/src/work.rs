@@ -3,6 +3,8 @@
 
 use std::collections::VecDeque;
 
+use alfirk_roce::steady::StateVisitor;
+
 use super::{Copies, Feedback, Group, Port, QueuedPacket, SentPacket};
 
 /// Packet counters, as the pipeline exports them (`Work` in `p4src/shared/constants.p4`).
@@ -16,6 +18,19 @@ pub struct Work {
     pub recirculations: u64,
     /// Packets sent to the controller.
     pub punts: u64,
+}
+
+impl Work {
+    /// Visits the counters, as a part of the state of a simulation.
+    pub fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        let Work {
+            feedback,
+            forwarded,
+            recirculations,
+            punts,
+        } = self;
+        visitor.counts([feedback, forwarded, recirculations, punts]);
+    }
 }
 
 /// A group whose work is counted: [`Group::counted`]. Packets that cause no work are processed by methods of [`Group`].

@@ -96,6 +96,18 @@ pub trait Fabric {
         deadline: u64,
     ) -> Result<Option<(HostIndex, MemberEvent)>, FabricError>;
 
+    /// Waits for the next event as [`Fabric::next_event`] does. While packets flow without any disturbance, a simulator may
+    /// instead return at `deadline` plus any multiple of `interval`, both in nanoseconds, but not after `latest`. All
+    /// results are as if it had returned each time.
+    fn next_event_by_intervals(
+        &mut self,
+        deadline: u64,
+        _interval: u64,
+        _latest: u64,
+    ) -> Result<Option<(HostIndex, MemberEvent)>, FabricError> {
+        self.next_event(deadline)
+    }
+
     /// Ends the transfer at a member, and destroys its queue pairs.
     fn close(&mut self, host: HostIndex) -> Result<(), FabricError>;
 
@@ -167,6 +179,12 @@ pub trait Fabric {
     /// Reads the packet counters of the pipelines, summed over all switches.
     fn counts(&mut self) -> Result<Counts, FabricError>;
 
+    /// Time at which a member has last got an acknowledgement of packets that were not acknowledged before, in nanoseconds;
+    /// `None` if the fabric does not record it.
+    fn last_acknowledged_at(&mut self, _host: HostIndex) -> Result<Option<u64>, FabricError> {
+        Ok(None)
+    }
+
     /// Measured round trip in nanoseconds between the controller and the farthest switch; 0 if not measured.
     fn control_round_trip(&mut self) -> Result<u64, FabricError>;
 
@@ -234,6 +252,16 @@ pub trait SharedFabric: Fabric {
         &mut self,
         deadline: u64,
     ) -> Result<Option<(TransferId, HostIndex, MemberEvent)>, FabricError>;
+
+    /// Waits for the next event of any transfer, as [`Fabric::next_event_by_intervals`] does for one transfer.
+    fn next_transfer_event_by_intervals(
+        &mut self,
+        deadline: u64,
+        _interval: u64,
+        _latest: u64,
+    ) -> Result<Option<(TransferId, HostIndex, MemberEvent)>, FabricError> {
+        self.next_transfer_event(deadline)
+    }
 
     /// Completion times of the messages that the root of transfer `id` sent, each a request; `None` if the root does
     /// not count its messages as requests.

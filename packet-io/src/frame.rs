@@ -63,6 +63,21 @@ impl SharedBytes {
         }
     }
 
+    /// Offset of the range in its array, in bytes.
+    pub fn start(&self) -> usize {
+        self.start
+    }
+
+    /// Moves the range to the offset `start` in bytes; reading it panics if that is out of bounds.
+    pub fn set_start(&mut self, start: usize) {
+        self.start = start;
+    }
+
+    /// Address of the array in memory, by which two ranges of one array are recognised; 0 without an array.
+    pub fn array_address(&self) -> usize {
+        self.all.as_ref().map_or(0, |all| all.as_ptr() as usize)
+    }
+
     /// Whether `next` has the same length as this range and begins where this range ends, in the same array.
     pub fn is_followed_by(&self, next: &SharedBytes) -> bool {
         let is_same = match (&self.all, &next.all) {

@@ -17,6 +17,7 @@ pub mod hostile;
 pub mod icrc;
 pub mod rc;
 pub mod registration;
+pub mod steady;
 pub mod ud;
 pub mod verbs;
 pub mod wire;

@@ -18,7 +18,7 @@ use alfirk_roce::collective::{
 };
 use alfirk_roce::host::HostTiming;
 use alfirk_roce::hostile::Target;
-use alfirk_roce::rc::{PathMtu, RcConfig};
+use alfirk_roce::rc::{PathMtu, QueuePair, RcConfig};
 use alfirk_roce::registration::{LeaderEvent, LeaderTiming};
 use alfirk_roce::wire::Psn;
 
@@ -167,10 +167,15 @@ impl VirtualFabric {
 
     /// Handles the next event, unless the run was stopped.
     fn step(&mut self, deadline: u64) -> Result<Step, FabricError> {
+        self.step_or_skip(deadline, deadline)
+    }
+
+    /// Handles the next event, unless the run was stopped. Skips a steady state until `latest`, in nanoseconds.
+    fn step_or_skip(&mut self, deadline: u64, latest: u64) -> Result<Step, FabricError> {
         if self.network.is_stopped() {
             return Err(FabricError::Broken("the run was stopped".to_owned()));
         }
-        Ok(self.network.step(deadline))
+        Ok(self.network.step_or_skip(deadline, latest))
     }
 
     /// Runs the network until a group's leader reports the result of its in-band request. `what`: description for the
@@ -394,6 +399,16 @@ impl Fabric for VirtualFabric {
         Ok(next.map(|(_, host, event)| (host, event)))
     }
 
+    fn next_event_by_intervals(
+        &mut self,
+        deadline: u64,
+        interval: u64,
+        latest: u64,
+    ) -> Result<Option<(HostIndex, MemberEvent)>, FabricError> {
+        let next = self.next_transfer_event_by_intervals(deadline, interval, latest)?;
+        Ok(next.map(|(_, host, event)| (host, event)))
+    }
+
     fn close(&mut self, host: HostIndex) -> Result<(), FabricError> {
         self.close_transfer(TransferId::MAIN, host)
     }
@@ -433,6 +448,11 @@ impl Fabric for VirtualFabric {
     fn acknowledged_packets(&mut self, host: HostIndex) -> Result<u64, FabricError> {
         let qps = self.network.host(host).host().qps();
         Ok(qps.map(|qp| qp.stats().requests_acknowledged).sum())
+    }
+
+    fn last_acknowledged_at(&mut self, host: HostIndex) -> Result<Option<u64>, FabricError> {
+        let qps = self.network.host(host).host().qps();
+        Ok(qps.map(QueuePair::last_acknowledged_at).max())
     }
 
     fn received_packets(&mut self, host: HostIndex) -> Result<Option<u64>, FabricError> {
@@ -612,11 +632,26 @@ impl SharedFabric for VirtualFabric {
         &mut self,
         deadline: u64,
     ) -> Result<Option<(TransferId, HostIndex, MemberEvent)>, FabricError> {
+        self.next_transfer_event_by_intervals(deadline, 0, deadline)
+    }
+
+    fn next_transfer_event_by_intervals(
+        &mut self,
+        mut deadline: u64,
+        interval: u64,
+        latest: u64,
+    ) -> Result<Option<(TransferId, HostIndex, MemberEvent)>, FabricError> {
+        // The last interval must end by `latest`, too.
+        let intervals = latest.saturating_sub(deadline).checked_div(interval);
+        let latest = deadline + intervals.unwrap_or(0) * interval;
         loop {
             if let Some(event) = self.events.pop_front() {
                 return Ok(Some(event));
             }
-            match self.step(deadline)? {
+            let step = self.step_or_skip(deadline, latest)?;
+            let late = self.network.now().saturating_sub(deadline);
+            deadline += late.div_ceil(interval.max(1)) * interval;
+            match step {
                 Step::Notified => self.collect(),
                 Step::Done => {}
                 Step::Idle => {

@@ -8,12 +8,15 @@ use alfirk_ctrl::controller::ControllerConfig;
 use alfirk_ctrl::ecn::EcnProfile;
 use alfirk_ctrl::strategy::{IcrcMode, MinPsn, Strategies};
 use alfirk_ctrl::topology::{
-    fat_tree, leaf_spine, testbed, HostIndex, Pfc, Queueing, SharedBuffer, SwitchIndex, Switching,
-    Topology,
+    fat_tree, leaf_spine, testbed, HostIndex, LinkIndex, Pfc, Queueing, SharedBuffer, SwitchIndex,
+    Switching, Topology,
 };
-use alfirk_experiment::{run_algorithm, Congestion, Job, Kill, Registration, Victim};
+use alfirk_experiment::workload::Kind;
+use alfirk_experiment::{
+    run_algorithm, run_workload, Congestion, Job, Kill, Pace, Registration, SenderSettings, Victim,
+};
 use alfirk_roce::collective::{Algorithm, Collective, TransferOp, WriteMode};
-use alfirk_roce::rc::Recovery;
+use alfirk_roce::rc::{AckTimeout, PathMtu, Recovery};
 use alfirk_roce::wire::Psn;
 use alfirk_sim::engine::{FaultProbabilities, Observation, Observer, Threads};
 use alfirk_sim::frame::Frame;
@@ -21,7 +24,7 @@ use alfirk_sim::network::{Fidelity, Model, Network};
 use alfirk_sim::VirtualFabric;
 use alfirk_test_budget::Cost;
 use proptest::prelude::*;
-use proptest::test_runner::TestCaseResult;
+use proptest::test_runner::{TestCaseError, TestCaseResult};
 
 use crate::common::{alfirk, json};
 use crate::network::{job, pipeline};
@@ -88,6 +91,18 @@ fn play_by(
     is_seen: bool,
     threads: usize,
 ) -> (String, Vec<String>, u64) {
+    let (outcome, seen, [events, _]) = play_with(scene, fidelity, is_seen, threads, true);
+    (outcome, seen, events)
+}
+
+/// Like `play_by`. Skips steady states if `skips`; returns the number of events, and of those that were skipped.
+fn play_with(
+    scene: &Scene,
+    fidelity: Fidelity,
+    is_seen: bool,
+    threads: usize,
+    skips: bool,
+) -> (String, Vec<String>, [u64; 2]) {
     let config = ControllerConfig {
         strategies: scene.job.strategies,
         ecn: scene.ecn,
@@ -109,6 +124,7 @@ fn play_by(
             least_events,
         })
         .unwrap();
+    network.skip_steady_states(skips);
     let mut fabric = VirtualFabric::bring_up(network).unwrap();
     let seen = Seen::default();
     if is_seen {
@@ -129,7 +145,7 @@ fn play_by(
         let of_qps: Vec<_> = host.qps().map(|qp| qp.stats()).collect();
         outcome += &format!("\n{} {:?} {of_qps:?}", host.name(), host.stats());
     }
-    let events = network.events();
+    let events = [network.events(), network.skipped_events()];
     drop(fabric);
     (outcome, seen.0.take(), events)
 }
@@ -425,4 +441,167 @@ fn workloads_are_the_same_in_both_models() {
         ])
     };
     assert_eq!(run("exact"), run("fast"));
+}
+
+/// Runs a job with and without skipping of steady states, and requires equal results. Returns the share of events that
+/// were skipped.
+fn share_skipped(scene: &Scene, threads: usize) -> Result<f64, TestCaseError> {
+    let (plain, _, [events, none]) = play_with(scene, Fidelity::Fast, false, 1, false);
+    let (skipping, _, [all, skipped]) = play_with(scene, Fidelity::Fast, false, threads, true);
+    prop_assert_eq!(none, 0);
+    prop_assert_eq!(plain, skipping);
+    prop_assert_eq!(events, all);
+    Ok(skipped as f64 / events as f64)
+}
+
+fn long_message(job: Job) -> Scene {
+    Scene {
+        topology: fat_tree(4).unwrap(),
+        job,
+        algorithm: Algorithm::Alfirk,
+        faults: FaultProbabilities::default(),
+        ecn: None,
+    }
+}
+
+#[test]
+fn most_of_a_long_message_is_skipped() {
+    for (job, least) in [
+        (job(16, 16 << 20, 7), 0.6),
+        (
+            Job {
+                op: TransferOp::Write,
+                initial_psn: Some(Psn::new(0xff_f000)),
+                ..job(9, 16 << 20, 8)
+            },
+            0.6,
+        ),
+        (
+            Job {
+                mtu: PathMtu::B4096,
+                ..job(16, 64 << 20, 9)
+            },
+            0.8,
+        ),
+    ] {
+        let share = share_skipped(&long_message(job), 1).unwrap();
+        assert!(share > least, "{share}");
+    }
+}
+
+/// Random rates of random links in bits per second, by which queues fill and pacing is used.
+fn rates() -> impl Strategy<Value = Vec<(usize, u64)>> {
+    let rate = prop_oneof![
+        2 => Just(50_000_000_000),
+        1 => Just(25_000_000_000),
+        1 => 1_000_000_000..100_000_000_000u64,
+    ];
+    proptest::collection::vec((any::<usize>(), rate), 0..3)
+}
+
+prop_compose! {
+    /// A random run of long messages, most of which reach a steady state.
+    fn long_scene()(
+        topology in topology(),
+        rates in rates(),
+        algorithm in algorithm(),
+        (op, write) in op(),
+        faults in prop_oneof![
+            6 => Just(FaultProbabilities::default()),
+            1 => (0.0..0.001).prop_map(FaultProbabilities::lossy),
+        ],
+        strategies in prop_oneof![4 => Just(Strategies::default()), 1 => strategies()],
+        mtu in prop_oneof![1 => Just(PathMtu::B256), 2 => Just(PathMtu::B1024), 1 => Just(PathMtu::B4096)],
+        members in 2usize..=16,
+        packets in 200usize..2_500,
+        tail in 0usize..5_000,
+        messages in prop_oneof![3 => Just(1u32), 1 => 2..4u32],
+        (window, timeout) in (proptest::option::weighted(0.3, 2u32..300), proptest::option::weighted(0.3, 4u8..9)),
+        pace in prop_oneof![2 => Just(Pace::Path), 1 => Just(Pace::Off)],
+        initial_psn in proptest::option::weighted(0.3, prop_oneof![0xff_f800u32..=0xff_ffff, 0x7f_f800u32..0x80_0010]),
+        marks in proptest::bool::weighted(0.1),
+        recovery in prop_oneof![5 => Just(Recovery::GoBackN), 1 => Just(Recovery::SelectiveRepeat)],
+        seed in 0u64..1_000_000,
+    ) -> Scene {
+        let mut topology = topology;
+        let links = topology.links().len();
+        for (link, rate) in rates {
+            topology = topology.with_rate(LinkIndex(link % links), rate);
+        }
+        let members = members.min(topology.hosts().len());
+        let size = packets * mtu.bytes() + tail;
+        let job = Job {
+            op,
+            write,
+            strategies,
+            mtu,
+            messages: Some(messages),
+            initial_psn: initial_psn.map(Psn::new),
+            congestion: if marks { Congestion::Dcqcn } else { Congestion::None },
+            recovery,
+            sender: SenderSettings {
+                window,
+                ack_timeout: timeout.map(AckTimeout::new),
+                pace,
+                ..SenderSettings::default()
+            },
+            time_limit: Some(20_000_000),
+            ..job(members, size, seed)
+        };
+        let ecn = marks.then(|| EcnProfile::new(1, 8, 0.5).expect("a profile"));
+        Scene { topology, job, algorithm, faults, ecn }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { max_shrink_iters: 60, ..Cost::Fabric.cases() })]
+
+    #[test]
+    fn results_do_not_depend_on_skipped_steady_states(scene in long_scene(), threads in 1usize..=3) {
+        share_skipped(&scene, threads)?;
+    }
+}
+
+#[test]
+fn concurrent_groups_are_skipped_with_equal_results() {
+    let topology = fat_tree(4).unwrap();
+    let hosts: Vec<_> = topology.host_indexes().collect();
+    let run = |kind: &str, skips| {
+        let workload = kind.parse::<Kind>().expect("a workload");
+        let workload = workload.workload(&hosts, 3).expect("16 hosts");
+        let model = Model {
+            fidelity: Fidelity::Fast,
+            ..Model::default()
+        };
+        let faults = FaultProbabilities::default();
+        let mut network = Network::build(&topology, pipeline(), model, faults, 3).unwrap();
+        network.skip_steady_states(skips);
+        let mut fabric = VirtualFabric::bring_up(network).unwrap();
+        let job = job(2, 1, 3);
+        let row = run_workload(
+            &mut fabric,
+            &topology,
+            &job,
+            &workload,
+            Algorithm::Alfirk,
+            &mut |_| {},
+        );
+        let network = fabric.network();
+        let mut outcome = format!("{row:?} {}", network.events());
+        for (name, counters) in network.directions() {
+            outcome += &format!("\n{name} {counters:?}");
+        }
+        (outcome, network.skipped_events())
+    };
+    for (kind, is_skipped) in [
+        ("groups:count=1,size=5,bytes=4MiB", true),
+        // They share links, so that their common period is too long.
+        ("groups:count=2,size=4,bytes=2MiB", false),
+    ] {
+        let (plain, none) = run(kind, false);
+        let (skipping, skipped) = run(kind, true);
+        assert_eq!(plain, skipping, "{kind}");
+        assert_eq!(none, 0);
+        assert!(!is_skipped || skipped > 0, "{kind}");
+    }
 }

@@ -565,8 +565,14 @@ impl Run<'_> {
         };
         let soon = self.fabric.now().saturating_add(interval);
         let due = [self.incidents.next(), self.changes.next()];
-        let soon = due.into_iter().flatten().fold(soon, u64::min);
-        match self.fabric.next_event(soon.min(limit))? {
+        let latest = due.into_iter().flatten().fold(limit, u64::min);
+        // After a failure, progress is checked at each interval.
+        let may_skip = soon < latest && !self.is_audited() && !self.incidents.has_any();
+        let event = match may_skip {
+            true => self.fabric.next_event_by_intervals(soon, interval, latest),
+            false => self.fabric.next_event(soon.min(latest)),
+        };
+        match event? {
             Some((host, event)) => self.record_event(reported, host, event)?,
             None => watch(self.progress()?),
         }
@@ -678,7 +684,7 @@ impl Run<'_> {
         }
         self.incidents.record_progress(now, acknowledged);
         if acknowledged != self.last_ack_change.0 || reported.finished[self.source_rank] {
-            self.last_ack_change = (acknowledged, now);
+            self.last_ack_change = (acknowledged, self.last_check_with_progress(source)?);
         } else if now - self.last_ack_change.1 >= self.stall_timeout() {
             self.last_ack_change.1 = now;
             let in_band = self.layout.job.registration == Registration::Mrp;
@@ -686,6 +692,15 @@ impl Run<'_> {
                 .report_stall(self.layout.mcst_id(), in_band.then_some(source))?;
         }
         Ok(())
+    }
+
+    /// Time of the first check of progress after the last acknowledgement that `source` has got, in nanoseconds. That is the
+    /// present check, unless the fabric has passed over some ([`Fabric::next_event_by_intervals`]).
+    fn last_check_with_progress(&mut self, source: HostIndex) -> Result<u64, FabricError> {
+        let now = self.fabric.now();
+        let interval = self.fabric.tick().max(1);
+        let acknowledged_at = self.fabric.last_acknowledged_at(source)?.unwrap_or(now);
+        Ok(now - now.saturating_sub(acknowledged_at) / interval * interval)
     }
 
     /// Processes the changes that the controller has made to the group: marks removed members as lost, and records

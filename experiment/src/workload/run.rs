@@ -322,12 +322,18 @@ impl Run<'_> {
             if now >= deadline {
                 return Err(self.time_limit_error(what, flows, &has));
             }
-            let mut until = deadline.min(now.saturating_add(self.fabric.tick()));
+            let mut latest = deadline;
             if let Some(posted) = posted {
-                until = until.min(self.begin_due(flows, posted)?);
-                until = until.min(self.sample(flows, posted));
+                latest = latest.min(self.begin_due(flows, posted)?);
+                latest = latest.min(self.sample(flows, posted));
             }
-            let event = self.fabric.next_transfer_event(until.max(now));
+            let interval = self.fabric.tick();
+            let until = latest.min(now.saturating_add(interval));
+            let event = self.fabric.next_transfer_event_by_intervals(
+                until.max(now),
+                interval,
+                latest.max(now),
+            );
             match job_result(self.algorithm, event)? {
                 Some((id, host, event)) => self.record_event(flows, id, host, event)?,
                 None => watch(self.progress(flows)),

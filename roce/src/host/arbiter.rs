@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use crate::steady::StateVisitor;
 use crate::wire::QpNum;
 
 /// Queue pairs with packets to send: strict priority, round-robin among equals.
@@ -16,6 +17,14 @@ impl Arbiter {
     pub(super) fn enqueue(&mut self, qpn: QpNum, priority: u8) {
         if self.queued.insert(qpn) {
             self.queues.entry(priority).or_default().push_back(qpn);
+        }
+    }
+
+    /// Visits the order of the queued queue pairs.
+    pub(super) fn visit_state(&self, visitor: &mut StateVisitor<'_>) {
+        visitor.same(self.queued.len() as u64);
+        for qpn in self.queues.values().flatten() {
+            visitor.same(qpn.get().into());
         }
     }
 

@@ -45,6 +45,7 @@ use crate::rc::{
     BadMtu, MemoryError, MemoryKey, MemorySlice, MemoryTable, ModifyError, PostError, QpFailure,
     QpState, QueuePair, RcConfig, RecvRequest, Remote, SendRequest,
 };
+use crate::steady::{StateVisitor, Stream};
 use crate::ud::MULTICAST_QPN;
 use crate::wire::{arp, ipv4, udp, MacAddr, Psn, QpNum};
 
@@ -254,6 +255,36 @@ impl Host {
     /// Removes and returns the next event for the user.
     pub fn poll_event(&mut self) -> Option<HostEvent> {
         self.events.pop_front()
+    }
+
+    /// The streams that this host sends at present.
+    pub fn streams(&self) -> impl Iterator<Item = Stream> + '_ {
+        self.qps.iter().filter_map(|qp| qp.stream(&self.memory))
+    }
+
+    /// Visits the state that packets of reliable connections and timers change. The driver must ensure that nothing else
+    /// happens to the host in the period that is repeated.
+    pub fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        if !self.events.is_empty() || !self.control.is_empty() {
+            visitor.unsupported();
+        }
+        self.next_identification = visitor.identification(self.next_identification);
+        self.stats.visit_state(visitor);
+        self.arbiter.visit_state(visitor);
+        if visitor.shifts() {
+            self.deadlines = Deadlines::default();
+        }
+        for scheduled in self.qps.iter_mut() {
+            let (own, memory) = (self.config.ip, &mut self.memory);
+            scheduled.qp.visit_state(own, memory, visitor);
+            if visitor.shifts() {
+                scheduled.restore_deadline(&mut self.deadlines);
+            }
+        }
+        // ARP requests are rare, and end the steady state.
+        let pending = self.neighbors.poll_timeout();
+        let unchanged = visitor.optional_time(pending);
+        debug_assert_eq!(pending, unchanged, "a pending ARP request limits the shift");
     }
 
     // ---- Verbs ----

@@ -10,7 +10,8 @@ use alfirk_packet_io::frame::{SharedBytes, SplitFrame};
 
 use super::frame::{roce_len, Outer};
 use crate::rc::{RcHeaders, RcPacket};
-use crate::wire::{bth, ethernet, icrc as trailer, ipv4, udp};
+use crate::steady::StateVisitor;
+use crate::wire::{bth, ethernet, icrc as trailer, ipv4, udp, Opcode, Psn};
 
 /// A frame in transit on a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,6 +132,70 @@ impl RcFrame {
         }
     }
 
+    /// Visits the state of a packet in transit. Of the identification, no part of a network has a use, and the first
+    /// switch replaces that of feedback, so it is not compared; a shift advances that of data as the source does.
+    pub fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        let RcFrame {
+            outer,
+            headers,
+            payload,
+            place,
+        } = self;
+        let Outer {
+            ethernet,
+            ipv4,
+            udp,
+        } = outer;
+        let RcHeaders {
+            bth,
+            reth,
+            aeth,
+            immediate,
+        } = headers;
+        visitor.enter([ipv4.destination, ipv4.source]);
+        let [a, b] = [ethernet.destination.0, ethernet.source.0];
+        visitor.same_bytes(&[a, b].concat());
+        let [a, b] = [ipv4.source, ipv4.destination].map(u32::from);
+        visitor.same(u64::from(a) << 32 | u64::from(b));
+        let first = [ipv4.tos, ipv4.ttl, ipv4.protocol, bth.opcode.into()];
+        let [a, b] = [u32::from_be_bytes(first), bth.dest_qp.get()];
+        visitor.same(u64::from(a) << 32 | u64::from(b));
+        let [a, b] = [ipv4.payload_len, udp.payload_len].map(u64::from);
+        let [c, d] = [udp.source_port, udp.destination_port].map(u64::from);
+        visitor.same(a << 48 | b << 32 | c << 16 | d);
+        let flags = [
+            bth.solicited,
+            bth.migrated,
+            bth.fecn,
+            bth.becn,
+            bth.ack_req,
+            ipv4.dont_fragment,
+        ];
+        let flags = flags
+            .iter()
+            .fold(0, |all, flag| all << 1 | u64::from(*flag));
+        visitor.same(u64::from(bth.pkey) << 16 | u64::from(bth.pad_count) << 8 | flags);
+        bth.psn = Psn::new(visitor.psn(bth.psn.get()));
+        let is_usual = bth.opcode.is_middle() || bth.opcode == Opcode::Acknowledge;
+        let has_more = reth.is_some() || immediate.is_some();
+        if !is_usual || has_more || ipv4.tos & ipv4::ECN_MASK != 0 {
+            visitor.unsupported();
+        }
+        visitor.same(aeth.is_some().into());
+        if let Some(aeth) = aeth {
+            visitor.same(u8::from(aeth.syndrome).into());
+            visitor.same(aeth.msn.into());
+        }
+        visitor.same(payload.len() as u64);
+        visitor.same(payload.array_address() as u64);
+        payload.set_start(visitor.bytes(payload.start() as u64) as usize);
+        visitor.same(place.is_some().into());
+        if let Some((flow, number)) = place {
+            visitor.same(*flow);
+            *number = visitor.number((*number).into()) as u32;
+        }
+    }
+
     /// One packet with the headers of this packet, and the payloads of this and the next `count - 1` packets of its
     /// message.
     pub(super) fn packets(&self, count: u64) -> RcPacket<'_> {
@@ -204,6 +269,27 @@ impl Packet {
     }
 }
 
+impl Packet {
+    /// Visits the state of a frame in transit. Only packets of reliable connections are supported.
+    pub fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        match self {
+            Packet::Bytes(_) => visitor.unsupported(),
+            Packet::Rc(frame) if visitor.shifts() => Arc::make_mut(frame).visit_state(visitor),
+            Packet::Rc(frame) => RcFrame::clone(frame).visit_state(visitor),
+        }
+    }
+
+    /// Sets the visitor's stream to that of the frame.
+    pub fn enter_stream(&self, visitor: &mut StateVisitor<'_>) {
+        match self {
+            Packet::Bytes(_) => visitor.enter([]),
+            Packet::Rc(frame) => {
+                visitor.enter([frame.outer.ipv4.destination, frame.outer.ipv4.source]);
+            }
+        }
+    }
+}
+
 impl From<Vec<u8>> for Packet {
     fn from(bytes: Vec<u8>) -> Packet {
         Packet::Bytes(bytes.into())
@@ -225,7 +311,7 @@ mod tests {
     use super::super::frame::Envelope;
     use super::*;
     use crate::icrc;
-    use crate::wire::{aeth, reth, MacAddr, Opcode, Psn, QpNum, Syndrome};
+    use crate::wire::{aeth, reth, MacAddr, QpNum, Syndrome};
 
     fn envelope(identification: u16, tos: u8) -> Envelope {
         Envelope {

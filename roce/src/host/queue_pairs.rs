@@ -35,6 +35,14 @@ impl ScheduledQueuePair {
     }
 }
 
+impl ScheduledQueuePair {
+    /// Lists the present deadline of the queue pair in `deadlines`, which does not list the queue pair.
+    pub(super) fn restore_deadline(&mut self, deadlines: &mut Deadlines) {
+        self.deadline = Deadline::default();
+        deadlines.set(self.qp.qpn(), &mut self.deadline, self.qp.poll_timeout());
+    }
+}
+
 /// All queue pairs of a host, sorted by number. The last one used is cached, because most packets are for the same
 /// queue pair as the one before.
 #[derive(Default)]
@@ -86,6 +94,10 @@ impl QueuePairs {
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &QueuePair> {
         self.all.iter().map(|(_, scheduled)| &scheduled.qp)
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut ScheduledQueuePair> {
+        self.all.iter_mut().map(|(_, scheduled)| &mut **scheduled)
     }
 
     fn find(&self, qpn: QpNum) -> Result<usize, usize> {

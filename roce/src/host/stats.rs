@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::rc::Violations;
+use crate::steady::StateVisitor;
 use crate::wire::WireError;
 
 /// Counters of a host. Bytes are counted from the Ethernet header on, without preamble and frame check sequence.
@@ -25,6 +26,21 @@ pub struct HostStats {
 }
 
 impl HostStats {
+    /// Visits all counters.
+    pub(super) fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        let HostStats {
+            tx_frames,
+            tx_bytes,
+            rx_frames,
+            rx_bytes,
+            drops,
+            violations,
+        } = self;
+        visitor.counts([tx_frames, tx_bytes, rx_frames, rx_bytes]);
+        visitor.counts(drops.counters_mut());
+        visitor.counts(violations.counters_mut());
+    }
+
     /// Number of received frames that a correct network would not deliver: the sum of [`Drops::implausible`] and of all
     /// [`Violations`]. Loss, duplication and reordering do not count.
     pub fn implausible(&self) -> u64 {
@@ -90,6 +106,32 @@ impl Drops {
             DropReason::ArpOverload => &mut self.arp_overload,
         };
         *counter += 1;
+    }
+
+    /// All counters, in the order of their declaration.
+    fn counters_mut(&mut self) -> [&mut u64; 9] {
+        let Drops {
+            malformed,
+            not_for_us,
+            no_listener,
+            ip_checksum,
+            unknown_qp,
+            wrong_source,
+            wrong_pkey,
+            icrc,
+            arp_overload,
+        } = self;
+        [
+            malformed,
+            not_for_us,
+            no_listener,
+            ip_checksum,
+            unknown_qp,
+            wrong_source,
+            wrong_pkey,
+            icrc,
+            arp_overload,
+        ]
     }
 
     /// Number of frames dropped, for all reasons together.

@@ -4,6 +4,8 @@ use std::num::NonZeroU64;
 
 use alfirk_packet_io::wire::serialisation_ps;
 
+use crate::steady::StateVisitor;
+
 /// Number of bytes on the wire that a sender polled late may send at once to catch up: two of the longest packets.
 const BURST_BYTES: u64 = 8_400;
 
@@ -22,6 +24,11 @@ impl Pacer {
             rate_bps,
             next_ps: 0,
         }
+    }
+
+    /// Visits the time of the next packet.
+    pub(super) fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.next_ps = visitor.time_ps(self.next_ps);
     }
 
     /// Records a packet of `bytes` on the wire (preamble and gap included) sent at `now` nanoseconds. Returns the earliest time of the

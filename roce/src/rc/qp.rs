@@ -20,6 +20,7 @@ use super::responder::Responder;
 use super::timer::{Timer, TimerTable};
 use super::violations::Violations;
 use crate::dcqcn::{NotificationPoint, ReactionPoint};
+use crate::steady::{StateVisitor, Stream};
 use crate::verbs::DeviceError;
 use crate::wire::{cnp, ethernet, icrc, ipv4, udp, Opcode, Psn, QpNum, Syndrome};
 
@@ -274,6 +275,60 @@ pub struct QpStats {
     /// Packets that neither a correct peer nor a correct network sends.
     #[serde(default)]
     pub violations: Violations,
+}
+
+impl QpStats {
+    /// Visits all counters.
+    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        let QpStats {
+            requests_sent,
+            request_bytes_sent,
+            retransmissions,
+            requests_acknowledged,
+            acks_received,
+            naks_received,
+            rnr_naks_received,
+            fatal_naks_received,
+            stale_acks,
+            timeouts,
+            requests_received,
+            request_bytes_received,
+            duplicates,
+            out_of_order,
+            acks_sent,
+            naks_sent,
+            rnr_naks_sent,
+            cnps_received,
+            cnps_sent,
+            marked_received,
+            inexact_msns,
+            violations,
+        } = self;
+        visitor.counts([
+            requests_sent,
+            request_bytes_sent,
+            retransmissions,
+            requests_acknowledged,
+            acks_received,
+            naks_received,
+            rnr_naks_received,
+            fatal_naks_received,
+            stale_acks,
+            timeouts,
+            requests_received,
+            request_bytes_received,
+            duplicates,
+            out_of_order,
+            acks_sent,
+            naks_sent,
+            rnr_naks_sent,
+            cnps_received,
+            cnps_sent,
+            marked_received,
+            inexact_msns,
+        ]);
+        visitor.counts(violations.counters_mut());
+    }
 }
 
 /// A packet to send: its headers, and a reference to its payload.
@@ -724,6 +779,66 @@ impl QueuePair {
                 }
             }
         }
+    }
+
+    /// The stream that this end sends at present, if the packets in flight and the next packet belong
+    /// to one message; `None` otherwise.
+    pub(crate) fn stream(&self, memory: &MemoryTable) -> Option<Stream> {
+        let remote = self.remote.filter(|_| self.state == QpState::Ready)?;
+        self.requester.stream(remote.ip, &self.config, memory)
+    }
+
+    /// Visits the state of the queue pair. Queue pairs with congestion control are not supported, because its rates are
+    /// not linear in time.
+    ///
+    /// `own`: IPv4 address of this end.
+    pub(crate) fn visit_state(
+        &mut self,
+        own: Ipv4Addr,
+        memory: &mut MemoryTable,
+        visitor: &mut StateVisitor<'_>,
+    ) {
+        let QueuePair {
+            qpn: _,
+            config,
+            state,
+            remote,
+            requester,
+            responder,
+            reaction,
+            pacer,
+            notification: _,
+            cnp_due,
+            handed_over,
+            shared,
+            is_failure_reported,
+        } = self;
+        if reaction.is_some() || config.congestion.is_some() || !shared.completions.is_empty() {
+            visitor.unsupported();
+        }
+        visitor.same(match state {
+            QpState::Init => 0,
+            QpState::Ready => 1,
+            QpState::Error(_) => 2,
+        });
+        let remote = remote.map(|remote| remote.ip);
+        visitor.enter(remote);
+        requester.visit_state(visitor);
+        visitor.enter(remote.into_iter().chain([own]));
+        responder.visit_state(memory, visitor);
+        if let Some(pacer) = pacer {
+            pacer.visit_state(visitor);
+        }
+        for flag in [*cnp_due, *handed_over, *is_failure_reported] {
+            visitor.same(flag.into());
+        }
+        shared.timers.visit_state(visitor);
+        shared.stats.visit_state(visitor);
+    }
+
+    /// Time of the last acknowledgement of a packet that was not acknowledged before, in nanoseconds; 0 before the first.
+    pub fn last_acknowledged_at(&self) -> u64 {
+        self.requester.last_acknowledged_at()
     }
 
     /// Removes and returns the next completion.

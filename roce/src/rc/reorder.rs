@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 
 use super::config::RcConfig;
 use super::packet::{RcHeaders, RcPacket};
+use crate::steady::StateVisitor;
 
 /// Largest number of selective NAKs (loss reports) of one packet. After that, only the sender's timeouts resend it.
 const MAX_REPORTS: u8 = 32;
@@ -67,6 +68,24 @@ impl Reorder {
             repair: std::mem::take(&mut self.repair),
             ..Reorder::default()
         };
+    }
+
+    /// Visits the state of the buffer, which must be empty.
+    pub(super) fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        let Reorder {
+            expected,
+            newest,
+            early,
+            missing,
+            repair,
+        } = self;
+        if !early.is_empty() || !missing.is_empty() {
+            visitor.unsupported();
+        }
+        *expected = visitor.number(*expected);
+        *newest = visitor.number(*newest);
+        // While nothing is missing, the estimate does not change.
+        visitor.same(repair.deviation);
     }
 
     /// Stores a packet that is `ahead` PSNs early, at least 1. Returns false if it is a duplicate or exceeds the window.

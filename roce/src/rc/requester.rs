@@ -14,12 +14,15 @@
 //! In a multicast group, one end at a time is the *source*, which sends. All sources of a group use one sequence of PSNs.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::Ipv4Addr;
 
 use super::completion::{CompletedRequest, CompletionError, Operation};
 use super::config::{LossReports, MsnRule, NakRule, PathMtu, RcConfig, Recovery, Retries};
+use super::memory::MemoryTable;
 use super::packet::{RcHeaders, RcPacket};
 use super::qp::{OutgoingPacket, Payload, QpStats, SendOperation, SendRequest, SharedState};
 use super::timer::Timer;
+use crate::steady::{StateVisitor, Stream};
 use crate::wire::aeth::{credits_of, CREDITS_UNLIMITED};
 use crate::wire::{bth, reth, NakCode, Opcode, Psn, QpNum, Syndrome};
 
@@ -68,7 +71,7 @@ struct Retransmissions {
 }
 
 /// Measures the shortest time from the transmission of a packet to its acknowledgement, in nanoseconds. Retransmitted
-/// packets are not measured (Karn's algorithm).
+/// packets are not measured (Karn's algorithm). Only selective repeat uses the time.
 #[derive(Default)]
 struct RoundTrip {
     shortest: Option<u64>,
@@ -133,6 +136,8 @@ pub(super) struct Requester {
     has_next_source: bool,
     timeouts: u8,
     rnr_naks: u8,
+    /// Time of the last acknowledgement of packets that were not acknowledged before, in nanoseconds; 0 before the first.
+    last_acknowledged_at: u64,
 }
 
 impl Requester {
@@ -158,7 +163,93 @@ impl Requester {
             has_next_source: false,
             timeouts: 0,
             rnr_naks: 0,
+            last_acknowledged_at: 0,
         }
+    }
+
+    /// Time of the last acknowledgement of packets that were not acknowledged before, in nanoseconds; 0 before the first.
+    pub(super) fn last_acknowledged_at(&self) -> u64 {
+        self.last_acknowledged_at
+    }
+
+    /// The stream that this requester sends to `to`; `None` unless the packets in flight and the
+    /// next packet belong to one message.
+    pub(super) fn stream(
+        &self,
+        to: Ipv4Addr,
+        config: &RcConfig,
+        memory: &MemoryTable,
+    ) -> Option<Stream> {
+        let message = self.messages.front().filter(|_| self.cursor == 0)?;
+        let len = message.payload.len();
+        (message.first <= self.unacked && self.next < message.end()).then_some(())?;
+        Some(Stream {
+            to,
+            next: self.next,
+            psn: self.psn(self.next).get(),
+            mtu: config.mtu.bytes() as u64,
+            message: message.payload.share(memory, 0, len).ok()?,
+        })
+    }
+
+    /// Visits the state of the requester. Retransmissions are not supported.
+    pub(super) fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        let Requester {
+            initial_psn: _,
+            messages,
+            cursor,
+            unacked,
+            next,
+            sent,
+            end,
+            last_ack_req,
+            nak_handled,
+            is_resending,
+            lost,
+            retransmissions,
+            since_repeat,
+            round_trip,
+            completed,
+            max_completed,
+            credit_limit,
+            has_next_source,
+            timeouts,
+            rnr_naks,
+            last_acknowledged_at,
+        } = self;
+        if nak_handled.is_some() || *is_resending || !lost.is_empty() || !retransmissions.is_empty()
+        {
+            visitor.unsupported();
+        }
+        if let Some(message) = messages.get(*cursor) {
+            visitor.room(message.end() - *next);
+        }
+        visitor.same(messages.len() as u64);
+        for message in messages {
+            visitor.same(message.first);
+            visitor.same(message.packets);
+        }
+        visitor.same(*cursor as u64);
+        for number in [unacked, next, sent] {
+            *number = visitor.number(*number);
+        }
+        visitor.same(*end);
+        visitor.same(last_ack_req.is_some().into());
+        *last_ack_req = last_ack_req.map(|number| visitor.number(number));
+        *since_repeat = visitor.saturating(*since_repeat, NEW_PER_REPEAT);
+        visitor.same(round_trip.shortest.unwrap_or(u64::MAX));
+        visitor.same(round_trip.measured.is_some().into());
+        if let Some((number, at)) = &mut round_trip.measured {
+            *number = visitor.number(*number);
+            *at = visitor.time(*at);
+        }
+        visitor.same(*completed);
+        visitor.same(*max_completed);
+        visitor.same(credit_limit.unwrap_or(u64::MAX));
+        visitor.same((*has_next_source).into());
+        visitor.same((*timeouts).into());
+        visitor.same((*rnr_naks).into());
+        *last_acknowledged_at = visitor.time(*last_acknowledged_at);
     }
 
     /// Whether every posted message has completed.
@@ -187,6 +278,7 @@ impl Requester {
         *self = Requester {
             completed: ssn.into(),
             max_completed: ssn.into(),
+            last_acknowledged_at: self.last_acknowledged_at,
             ..Requester::new(psn)
         };
     }
@@ -330,7 +422,7 @@ impl Requester {
             if let Some(repeat) = self.retransmissions.get_mut(&seq) {
                 repeat.sent = Some(now);
             }
-        } else if ack_req {
+        } else if ack_req && config.recovery == Recovery::SelectiveRepeat {
             self.round_trip.sent(now, seq);
         }
         if ack_req {
@@ -638,6 +730,7 @@ impl Requester {
             return;
         }
         shared.stats.requests_acknowledged += seq - self.unacked;
+        self.last_acknowledged_at = now;
         self.unacked = seq;
         self.round_trip.acknowledged(now, seq);
         self.lost = self.lost.split_off(&seq);

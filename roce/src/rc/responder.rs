@@ -18,6 +18,7 @@ use super::qp::{RecvRequest, SharedState, MAX_MESSAGE};
 use super::reorder::Reorder;
 use super::timer::Timer;
 use super::violations::Violations;
+use crate::steady::StateVisitor;
 use crate::wire::aeth::CREDITS_UNLIMITED;
 use crate::wire::{aeth, bth, NakCode, Opcode, Psn, QpNum, Syndrome};
 
@@ -180,6 +181,54 @@ impl Responder {
         shared.stats.request_bytes_received += len;
         self.expected = self.expected.plus(count);
         self.reorder.accepted_in_order(count);
+    }
+
+    /// Visits the state of the responder. A shift also writes the received bytes to memory.
+    pub(super) fn visit_state(&mut self, memory: &mut MemoryTable, visitor: &mut StateVisitor<'_>) {
+        let Responder {
+            expected,
+            msn,
+            nak_sent,
+            reorder,
+            inbound,
+            receives,
+            responses,
+        } = self;
+        *expected = Psn::new(visitor.psn(expected.get()));
+        visitor.same((*msn).into());
+        visitor.same((*nak_sent).into());
+        reorder.visit_state(visitor);
+        visitor.same(receives.len() as u64);
+        visitor.same(responses.len() as u64);
+        for Response { psn, aeth } in responses {
+            *psn = Psn::new(visitor.psn(psn.get()));
+            visitor.same(u8::from(aeth.syndrome).into());
+            visitor.same(aeth.msn.into());
+        }
+        visitor.same(inbound.is_some().into());
+        let Some(Inbound {
+            target,
+            receive,
+            received,
+        }) = inbound
+        else {
+            return;
+        };
+        visitor.same(target.key.0.into());
+        visitor.same(target.offset);
+        visitor.same(target.len);
+        visitor.same(receive.is_some().into());
+        let Some(stream) = visitor.stream() else {
+            return visitor.same(*received);
+        };
+        visitor.room((target.len - *received).saturating_sub(1) / stream.mtu);
+        let before = std::mem::replace(received, visitor.bytes(*received));
+        if *received > before {
+            let bytes = &stream.message.bytes()[before as usize..*received as usize];
+            memory
+                .write(target.key, target.offset + before, bytes)
+                .expect("the packet before was written to the same region");
+        }
     }
 
     /// Handles a request packet. In case of an error, the fatal NAK is queued, and its code is returned.

@@ -1,5 +1,7 @@
 //! The timers of a queue pair.
 
+use crate::steady::StateVisitor;
+
 /// A timer of a queue pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Timer {
@@ -33,6 +35,13 @@ impl TimerTable {
 
     pub(super) fn stop(&mut self, timer: Timer) {
         self.0[timer as usize] = None;
+    }
+
+    /// Visits the expiry times.
+    pub(super) fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        for at in &mut self.0 {
+            *at = visitor.optional_time(*at);
+        }
     }
 
     pub(super) fn stop_all(&mut self) {

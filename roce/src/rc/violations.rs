@@ -41,6 +41,34 @@ pub struct Violations {
 }
 
 impl Violations {
+    /// All counters, in the order of their declaration.
+    pub(crate) fn counters_mut(&mut self) -> [&mut u64; 10] {
+        let Violations {
+            psn_beyond_sent,
+            msn_beyond_sent,
+            msn_went_back,
+            bad_syndrome,
+            bad_ack_length,
+            bad_opcode,
+            marked_unasked,
+            bad_sequence,
+            bad_length,
+            bad_access,
+        } = self;
+        [
+            psn_beyond_sent,
+            msn_beyond_sent,
+            msn_went_back,
+            bad_syndrome,
+            bad_ack_length,
+            bad_opcode,
+            marked_unasked,
+            bad_sequence,
+            bad_length,
+            bad_access,
+        ]
+    }
+
     /// Sum of all counters.
     pub fn total(&self) -> u64 {
         self.psn_beyond_sent

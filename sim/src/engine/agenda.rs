@@ -34,6 +34,8 @@ pub(super) struct Agenda<E> {
     places: Vec<Place<E>>,
     /// First free entry of `places`; `NONE` if there is none.
     free: u32,
+    /// Number of events.
+    len: usize,
 }
 
 /// Entry of the pool of events: an event, or free.
@@ -53,11 +55,13 @@ impl<E> Agenda<E> {
             heap_insertions: 0,
             places: Vec::new(),
             free: NONE,
+            len: 0,
         }
     }
 
     /// Inserts an event at time `at`. A time before that of the last removed event is replaced by that event's time.
     pub(super) fn add(&mut self, at: u64, event: E) {
+        self.len += 1;
         let place = match self.places.get_mut(self.free as usize) {
             Some(free) => {
                 free.event = Some(event);
@@ -160,6 +164,43 @@ impl<E> Agenda<E> {
         }
     }
 
+    /// Number of events.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// All events in order, each with its time and a number that identifies it until it is removed.
+    pub(super) fn all(&self) -> impl Iterator<Item = (u64, u32, &E)> {
+        let mut later: Vec<_> = self.heap.iter().map(|Reverse(entry)| *entry).collect();
+        later.sort_unstable();
+        let later = later.into_iter().map(|(at, _, place)| (at, place));
+        let all = self.places_until(u64::MAX).chain(later);
+        all.filter_map(|(at, place)| Some((at, place, self.places[place as usize].event.as_ref()?)))
+    }
+
+    /// Removes and returns all events in order, each with its time.
+    pub(super) fn drain(&mut self) -> Vec<(u64, E)> {
+        let mut later: Vec<_> = self.heap.drain().map(|Reverse(entry)| entry).collect();
+        later.sort_unstable();
+        let later = later.into_iter().map(|(at, _, place)| (at, place));
+        let all: Vec<_> = self.places_until(u64::MAX).chain(later).collect();
+        let take = |(at, place): (u64, u32)| {
+            let event = self.places[place as usize].event.take();
+            event.map(|event| (at, event))
+        };
+        let events = all.into_iter().filter_map(take).collect();
+        *self = Agenda {
+            now: self.now,
+            ..Agenda::new()
+        };
+        events
+    }
+
+    /// Advances the time to `now`, which is not after the first event.
+    pub(super) fn advance_to(&mut self, now: u64) {
+        self.advance(now.max(self.now));
+    }
+
     /// Removes and returns the next event with its time, unless it is after `limit`.
     pub(super) fn take(&mut self, limit: u64) -> Option<(u64, E)> {
         let at = self.next_at()?;
@@ -174,6 +215,7 @@ impl<E> Agenda<E> {
         let place = *first;
         let taken = &mut self.places[place as usize];
         let event = taken.event.take();
+        self.len -= 1;
         *first = std::mem::replace(&mut taken.next, self.free);
         self.free = place;
         if *first == NONE {
@@ -255,6 +297,17 @@ mod tests {
                 let near = expected.iter().take_while(|((at, _), _)| *at < until);
                 let near: Vec<usize> = near.map(|(_, number)| *number).collect();
                 prop_assert_eq!(agenda.near(until).copied().collect::<Vec<_>>(), near);
+                let all: Vec<_> = agenda.all().map(|(at, _, event)| (at, *event)).collect();
+                let same: Vec<_> = expected.keys().copied().collect();
+                prop_assert_eq!(&all, &same);
+                prop_assert_eq!(agenda.len(), all.len());
+                if number % 8 == 0 {
+                    prop_assert_eq!(&agenda.drain(), &all);
+                    prop_assert_eq!(agenda.len(), 0);
+                    for (at, event) in all {
+                        agenda.add(at, event);
+                    }
+                }
             }
             while let Some((at, event)) = agenda.take(u64::MAX) {
                 let ((due, _), first) = expected.pop_first().expect("one was added");

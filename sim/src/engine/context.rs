@@ -337,6 +337,9 @@ impl<'a, M, F: Frame> Context<'a, M, F> {
             *wake = Some(at);
             let node = self.node;
             self.add_own(at, Event::Wake { node });
+        } else {
+            let now = self.now;
+            self.own_state_mut().ignore_wake(now, at);
         }
     }
 
@@ -351,6 +354,14 @@ impl<'a, M, F: Frame> Context<'a, M, F> {
         match &mut self.access {
             Access::Engine(core) => core.agenda.add(at, event),
             Access::NodeOnly(..) => self.record(|| Effect::Add { at, event }),
+        }
+    }
+
+    /// Marks the begin of a possible period of a steady state. A node that sends at regular intervals should do so at each
+    /// of them; the marks have no influence on results ([`super::steady`]).
+    pub fn mark_period(&mut self) {
+        if let Access::Engine(core) = &mut self.access {
+            core.marked = Some(self.node);
         }
     }
 

@@ -6,6 +6,7 @@ use rand_core::Rng;
 use super::rate::serialisation_ps;
 use super::{wire_bytes, LinkError, NodeId};
 use alfirk_experiment::stream::stream;
+use alfirk_roce::steady::StateVisitor;
 
 /// Length of an Ethernet header in bytes, which the MTU does not include.
 pub(crate) const ETHERNET_HEADER: usize = 14;
@@ -274,6 +275,52 @@ impl Direction {
 
     pub(super) fn count(&mut self, what: Count) {
         self.counters.count(what);
+    }
+
+    /// Time in picoseconds from `now`, in nanoseconds, until the transmitter is idle; `None` on a link with random faults.
+    pub(super) fn phase(&self, now: u64) -> Option<u64> {
+        let phase = self.free_at_ps.saturating_sub(now.saturating_mul(1_000));
+        (!self.has_faults).then_some(phase)
+    }
+
+    /// Visits the state of the direction.
+    pub(super) fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        let Direction {
+            to: _,
+            rate: _,
+            delay: _,
+            mtu: _,
+            has_faults,
+            keeps_order: _,
+            up,
+            outages,
+            last: _,
+            free_at_ps,
+            awaited,
+            counters,
+            rest: _,
+        } = self;
+        visitor.same((*up).into());
+        visitor.same((*outages).into());
+        if *has_faults {
+            // Each frame draws random numbers.
+            visitor.same(counters.frames);
+        }
+        *free_at_ps = visitor.time_ps(*free_at_ps);
+        *awaited = visitor.optional_time(*awaited);
+        let LinkCounters {
+            frames,
+            bytes,
+            wire_bytes,
+            duplicated,
+            reordered,
+            drops,
+            pauses,
+            paused_ns,
+        } = counters;
+        visitor.counts([frames, bytes, wire_bytes, duplicated, reordered]);
+        visitor.counts(&mut drops.0);
+        visitor.counts([pauses, paused_ns]);
     }
 
     /// Minimum latency of a frame in nanoseconds, from the start of transmission to the arrival of its last bit.

@@ -21,6 +21,7 @@ mod port_map;
 mod queue;
 mod rate;
 mod state;
+mod steady;
 mod train;
 mod window;
 
@@ -42,6 +43,7 @@ use std::sync::Arc;
 
 use alfirk_aggregation::Group;
 use alfirk_roce::host::Packet;
+use alfirk_roce::steady::{StateVisitor, Stream};
 
 use link::End;
 use state::Core;
@@ -72,6 +74,16 @@ pub trait Frame: Clone + Send {
     /// Turns the frame into the frame that is `by` positions later in its flow. Everything changes that receivers can
     /// distinguish.
     fn advance(&mut self, _by: u32) {}
+
+    /// Visits the state of the frame in transit. By default it is not supported.
+    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        visitor.unsupported();
+    }
+
+    /// Sets the visitor's stream to that of the frame.
+    fn enter_stream(&self, visitor: &mut StateVisitor<'_>) {
+        visitor.enter([]);
+    }
 }
 
 impl Frame for Vec<u8> {
@@ -111,6 +123,14 @@ impl Frame for Packet {
             Arc::make_mut(frame).advance(by);
         }
     }
+
+    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        Packet::visit_state(self, visitor);
+    }
+
+    fn enter_stream(&self, visitor: &mut StateVisitor<'_>) {
+        Packet::enter_stream(self, visitor);
+    }
 }
 
 /// A device at links: a switch, a host or a controller.
@@ -146,6 +166,23 @@ pub trait Node: Send {
     /// Delivers followers ([`Context::expect_followers`]) at once: `first` and the next frames of its flow
     /// ([`Frame::advance`]), one for each arrival time in `times`. They precede all later events of the node.
     fn on_followers(&mut self, _times: impl ExactSizeIterator<Item = u64>, _first: &Self::Frame) {}
+
+    /// Whether a wake event before any deadline of the node changes nothing, and only requests the next wake event at the
+    /// deadline; constant.
+    fn may_pass_wakes(&self) -> bool {
+        false
+    }
+
+    /// The streams that the node sends at present.
+    fn streams(&self) -> Vec<Stream> {
+        Vec::new()
+    }
+
+    /// Visits the state that frames and timers change, to skip steady states ([`steady`]). By default the node is not
+    /// supported.
+    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        visitor.unsupported();
+    }
 
     /// Delivers a frame. Its last bit arrived on `port` [`Node::reception_delay`] nanoseconds ago.
     fn on_frame(
@@ -456,6 +493,7 @@ impl<N: Node> Engine<N> {
         if self.core.runs_ahead(id) {
             self.expect_together("a node that runs ahead is changed");
         }
+        self.core.disturbances += 1;
         self.deliver_followers(id);
         self.core.end_train(id);
         let mut ctx = self.core.context(id);
@@ -465,15 +503,22 @@ impl<N: Node> Engine<N> {
     /// Handles the next event if it is due at or before `limit` in nanoseconds. After [`Step::Done`], followers may
     /// have arrived that are not yet delivered to their nodes ([`Context::expect_followers`]).
     pub fn step(&mut self, limit: u64) -> Step {
-        let step = self.handle(limit);
+        self.step_or_skip(limit, limit)
+    }
+
+    /// Handles the next event as [`Engine::step`] does. Skips the periods of a steady state that end by `latest`, in
+    /// nanoseconds, even if they end after `limit`.
+    pub fn step_or_skip(&mut self, limit: u64, latest: u64) -> Step {
+        let step = self.handle(limit, latest);
         if step != Step::Done {
             self.deliver_all_followers();
         }
         step
     }
 
-    fn handle(&mut self, limit: u64) -> Step {
+    fn handle(&mut self, limit: u64, latest: u64) -> Step {
         self.run_ahead(limit);
+        self.core.marked = None;
         let Some(event) = self.core.next(limit) else {
             return Step::Idle;
         };
@@ -505,14 +550,18 @@ impl<N: Node> Engine<N> {
                 "an event reaches {} earlier than the delay that the node declares",
                 self.name(node)
             );
+            self.core.disturbances += u64::from(matches!(event, Event::Message { .. }));
+            self.core.node_states[node.0].touched = self.core.handled;
             let mut ctx = self.core.context(node);
             deliver(&mut self.nodes[node.0], event, &mut ctx);
         }
         if std::mem::take(&mut self.core.notified) {
-            Step::Notified
-        } else {
-            Step::Done
+            return Step::Notified;
         }
+        if let Some(node) = self.core.marked.take() {
+            self.handle_mark(node, latest);
+        }
+        Step::Done
     }
 
     /// Delivers to a node the followers that have arrived by now.
@@ -523,6 +572,7 @@ impl<N: Node> Engine<N> {
             let node = &mut self.nodes[id.0];
             let count = train.deliver_arrived(now, |times, first| node.on_followers(times, first));
             self.core.handled += count;
+            self.core.node_states[id.0].touched = self.core.handled;
         }
     }
 
@@ -548,14 +598,14 @@ impl<N: Node> Engine<N> {
 
     /// Handles all events at or before `limit`, then advances the time to `limit`.
     pub fn run_until(&mut self, limit: u64) {
-        while self.handle(limit) != Step::Idle {}
+        while self.handle(limit, limit) != Step::Idle {}
         self.core.advance_to(self.core.now.max(limit));
         self.deliver_all_followers();
     }
 
     /// Handles events until none is left. Does not return if a node always schedules a further event.
     pub fn run(&mut self) {
-        while self.handle(u64::MAX) != Step::Idle {}
+        while self.handle(u64::MAX, u64::MAX) != Step::Idle {}
         self.core.advance_to(self.core.last_arrival());
         self.deliver_all_followers();
     }
@@ -584,6 +634,7 @@ impl<N: Node> Engine<N> {
     /// If [`Engine::is_ahead`].
     pub fn set_link_up(&mut self, link: usize, up: bool) {
         self.expect_together("a link is taken down or up");
+        self.core.disturbances += 1;
         self.end_all_trains();
         self.core.set_link_up(link, up);
     }
@@ -599,6 +650,7 @@ impl<N: Node> Engine<N> {
         faults: FaultProbabilities,
     ) -> Result<(), LinkError> {
         self.expect_together("a link's faults are changed");
+        self.core.disturbances += 1;
         self.core.set_link_faults(link, faults)
     }
 }

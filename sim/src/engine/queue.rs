@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use alfirk_roce::steady::StateVisitor;
+
 /// Error: the packet does not fit into its queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueFull;
@@ -105,6 +107,24 @@ impl<T> EgressQueues<T> {
         queue.bytes += len;
         self.packets += 1;
         self.bytes += len;
+    }
+
+    /// Visits the state of the queues, with `visit_packet` for each packet.
+    pub(crate) fn visit_state(
+        &mut self,
+        visitor: &mut StateVisitor<'_>,
+        mut visit_packet: impl FnMut(&mut T, &mut StateVisitor<'_>),
+    ) {
+        for (priority, queue) in self.queues.iter_mut().enumerate() {
+            for entry in &mut queue.entries {
+                visitor.same(priority as u64);
+                visitor.same(entry.len as u64);
+                visitor.same(entry.depth_at_enqueue.into());
+                entry.enqueued_at = visitor.time(entry.enqueued_at);
+                visit_packet(&mut entry.packet, visitor);
+            }
+        }
+        visitor.same(self.packets.into());
     }
 
     /// Dequeues the next packet; `None` if all queues are empty.

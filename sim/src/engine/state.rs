@@ -7,16 +7,22 @@
 
 use std::collections::BTreeSet;
 
+use alfirk_roce::steady::StateVisitor;
+
 use super::agenda::Agenda;
 use super::context::Context;
 use super::link::{Count, Direction, End};
 use super::port_map::PortMap;
+use super::steady::{Detector, IgnoredWake};
 use super::train::{Departures, FlowPosition, FollowerRange, Train};
 use super::window::AheadLog;
 use super::{
     DropReason, Event, FaultProbabilities, Frame, LinkConfig, LinkCounters, LinkError, NodeId,
     Observation, Observer,
 };
+
+/// Maximum number of requests of wake events that are recorded for each node. Longer periods are not used.
+pub(super) const MAX_IGNORED_WAKES: usize = 1 << 14;
 
 /// State of an engine other than its nodes: time, events, links and observers.
 pub(super) struct Core<M, F> {
@@ -47,6 +53,12 @@ pub(super) struct Core<M, F> {
     pub(super) window_end: u64,
     /// Number of events that nodes have handled ahead of time and whose recorded effects are not applied yet.
     pub(super) ahead: usize,
+    /// Finds steady states.
+    pub(super) detector: Detector,
+    /// Node that has marked the begin of a possible period while it handled the present event.
+    pub(super) marked: Option<NodeId>,
+    /// Number of acts on nodes and links by the engine's caller, and of messages delivered.
+    pub(super) disturbances: u64,
 }
 
 /// State that the engine keeps for one node.
@@ -62,6 +74,11 @@ pub(super) struct NodeState<M, F> {
     /// Time in nanoseconds of the node's valid wake event; `None` without one. Wake events at other times are still in
     /// the agenda, and are ignored.
     pub(super) wake: Option<u64>,
+    /// Requests of wake events that [`super::Context::wake_at`] has ignored since the begin of a possible period
+    /// ([`super::steady`]).
+    pub(super) ignored_wakes: Vec<IgnoredWake>,
+    /// Number of events that the engine had handled when the node last handled one.
+    pub(super) touched: u64,
     /// Log of the events and effects of a node that may run ahead; `None` for other nodes.
     pub(super) ahead_log: Option<Box<AheadLog<M, F>>>,
 }
@@ -87,6 +104,17 @@ impl<M, F> NodeState<M, F> {
         port.is_some_and(|port| port.direction.take_waiting(now))
     }
 
+    /// Records that the node's request at `now` of a wake event at `at` was ignored. Times are in nanoseconds.
+    #[inline]
+    pub(super) fn ignore_wake(&mut self, now: u64, at: u64) {
+        let is_full = self.ignored_wakes.len() >= MAX_IGNORED_WAKES;
+        match self.ignored_wakes.last_mut() {
+            Some(last) if last.now == now => last.at = at,
+            _ if is_full => {}
+            _ => self.ignored_wakes.push(IgnoredWake { now, at }),
+        }
+    }
+
     /// Whether the wake event at the current time is valid; a later request may have replaced it by an earlier event.
     pub(super) fn wakes(&self, now: u64) -> bool {
         self.wake == Some(now)
@@ -106,6 +134,23 @@ impl<M, F> NodeState<M, F> {
 }
 
 impl Port {
+    /// Visits the state of the port. `frame`: a frame of the flow that departs to a node which announces followers.
+    pub(super) fn visit_state<F: Frame>(
+        &mut self,
+        visitor: &mut StateVisitor<'_>,
+        frame: Option<&F>,
+    ) {
+        self.direction.visit_state(visitor);
+        visitor.same(self.departures.is_some().into());
+        if let Some(departures) = &mut self.departures {
+            match frame {
+                Some(frame) => frame.enter_stream(visitor),
+                None => visitor.enter([]),
+            }
+            departures.visit_state(visitor);
+        }
+    }
+
     /// Time at which the node at the other end receives a frame that arrives at the end of its link at time `at`.
     pub(super) fn delivered_at(&self, at: u64) -> u64 {
         at.saturating_add(self.delay)
@@ -153,6 +198,9 @@ impl<M, F: Frame> Core<M, F> {
             epoch_end: 0,
             window_end: 0,
             ahead: 0,
+            detector: Detector::new(),
+            marked: None,
+            disturbances: 0,
         }
     }
 
@@ -175,6 +223,8 @@ impl<M, F: Frame> Core<M, F> {
             expects_followers,
             reception_delay,
             wake: None,
+            ignored_wakes: Vec::new(),
+            touched: 0,
             ahead_log: runs_ahead.map(|_| Box::new(AheadLog::new())),
         });
         NodeId(self.node_states.len() - 1)

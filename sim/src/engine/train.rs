@@ -13,6 +13,8 @@
 
 use std::collections::vec_deque::{Drain, VecDeque};
 
+use alfirk_roce::steady::StateVisitor;
+
 use super::Frame;
 
 /// Position of a frame in its flow. All frames of a flow take the same path, and receivers see only the differences
@@ -68,6 +70,36 @@ impl Departures {
             epoch: 0,
             effective: None,
             announced: None,
+        }
+    }
+
+    /// Visits the record, whose values belong to the visitor's stream.
+    pub(super) fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        let Departures {
+            flow,
+            last,
+            since,
+            sender_runs_ahead: _,
+            epoch: _,
+            effective,
+            announced,
+        } = self;
+        visitor.same(*flow);
+        visitor.same((*since).into());
+        for range in [&*effective, &*announced] {
+            visitor.same(range.is_some().into());
+            if let Some(range) = range {
+                visitor.same(range.flow);
+                visitor.same(range.from.into());
+                visitor.room(range.until.saturating_sub(*last).into());
+            }
+        }
+        *last = visitor.number((*last).into()) as u32;
+        let flows =
+            [&*effective, &*announced].map(|range| range.map(|range| (range.flow, range.from)));
+        // An announcement that takes effect in the next epoch is not part of a steady state.
+        if flows[0] != flows[1] {
+            visitor.unsupported();
         }
     }
 
@@ -190,6 +222,45 @@ impl<F: Frame> Train<F> {
             }),
         }
         None
+    }
+
+    /// Visits the followers on their way, and the announcement. `epoch`: the current epoch.
+    pub(super) fn visit_state(&mut self, visitor: &mut StateVisitor<'_>, epoch: u64) {
+        let Train {
+            is_listed,
+            head,
+            ended_head,
+            arrivals,
+            runs,
+        } = self;
+        if ended_head
+            .as_ref()
+            .is_some_and(|(ended, _)| *ended == epoch)
+        {
+            visitor.unsupported();
+        }
+        visitor.same((*is_listed).into());
+        visitor.same(head.is_some().into());
+        if let Some(head) = head {
+            // Followers are computed from the frame of the head by their distance, so it needs no shift.
+            head.frame.enter_stream(visitor);
+            visitor.same(head.announced.flow);
+            visitor.same(head.announced.from.into());
+        }
+        visitor.same(arrivals.len() as u64);
+        for at in arrivals {
+            *at = visitor.time(*at);
+        }
+        visitor.same(runs.len() as u64);
+        for Run { first, count } in runs {
+            *first = visitor.number((*first).into()) as u32;
+            visitor.same((*count).into());
+        }
+    }
+
+    /// A frame of the announced flow; `None` without an announcement.
+    pub(super) fn head_frame(&self) -> Option<&F> {
+        self.head.as_ref().map(|head| &head.frame)
     }
 
     /// Whether the current announcement is for the flow of the position `place`.

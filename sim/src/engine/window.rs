@@ -241,14 +241,17 @@ impl<M, F: Frame> Core<M, F> {
         if of_runners.take(min_events).count() < min_events.max(1) {
             return Vec::new();
         }
+        let handled = self.handled;
         let mut runners = Vec::new();
         self.agenda.visit(until, |at, event| {
             let Some(node) = event.node() else {
                 return;
             };
-            let Some(ahead_log) = &mut node_states[node.0].ahead_log else {
+            let own = &mut node_states[node.0];
+            let Some(ahead_log) = &mut own.ahead_log else {
                 return;
             };
+            own.touched = handled;
             if ahead_log.inbox.is_empty() {
                 runners.push(node);
             }
@@ -309,7 +312,8 @@ impl<N: Node> Engine<N> {
             return;
         };
         // Events at the limit are not handled ahead, because the caller may act on any node then.
-        if at < self.core.window_end || at >= limit || !self.core.has_trains() {
+        let is_apart = self.core.has_trains() && !self.core.detector.is_searching();
+        if at < self.core.window_end || at >= limit || !is_apart {
             return;
         }
         let until = self.core.window(at, limit);

@@ -179,6 +179,24 @@ impl Network {
         step
     }
 
+    /// Handles the next event if it is due at or before `limit`. Skips the periods of a steady state that end by `latest`,
+    /// in nanoseconds, even if they end after `limit`.
+    pub fn step_or_skip(&mut self, limit: u64, latest: u64) -> Step {
+        let step = self.engine.step_or_skip(limit, latest);
+        self.run_handle.set(self.engine.now());
+        step
+    }
+
+    /// Sets whether steady states are skipped, as they are by default. No result depends on it.
+    pub fn skip_steady_states(&mut self, skips: bool) {
+        self.engine.skip_steady_states(skips);
+    }
+
+    /// Number of events that were skipped, and that [`Network::events`] includes.
+    pub fn skipped_events(&self) -> u64 {
+        self.engine.skipped_events()
+    }
+
     /// Handle by which other threads read the virtual time and stop the run.
     pub fn run_handle(&self) -> RunHandle {
         self.run_handle.clone()

@@ -24,6 +24,7 @@ pub use run_handle::RunHandle;
 pub use switch::SwitchNode;
 
 use alfirk_roce::host::Packet;
+use alfirk_roce::steady::{StateVisitor, Stream};
 
 use crate::engine::{Context, Node, NodeId};
 use controller::ControllerNode;
@@ -73,6 +74,29 @@ impl Node for Element {
     fn on_followers(&mut self, times: impl ExactSizeIterator<Item = u64>, first: &Packet) {
         if let Element::Host(node) = self {
             node.on_followers(times.len(), first);
+        }
+    }
+
+    fn may_pass_wakes(&self) -> bool {
+        match self {
+            // After each event a host sends all frames that it can.
+            Element::Host(_) => true,
+            Element::Switch(_) | Element::Controller(_) => false,
+        }
+    }
+
+    fn streams(&self) -> Vec<Stream> {
+        match self {
+            Element::Host(node) => node.host().streams().collect(),
+            Element::Switch(_) | Element::Controller(_) => Vec::new(),
+        }
+    }
+
+    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        match self {
+            Element::Switch(node) => node.visit_state(visitor),
+            Element::Host(node) => node.visit_state(visitor),
+            Element::Controller(_) => visitor.unsupported(),
         }
     }
 

@@ -21,6 +21,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use alfirk_ctrl::topology::{LinkAttributes, Pfc, Queueing, SharedBuffer, Switching};
+use alfirk_roce::steady::StateVisitor;
 use alfirk_roce::wire::MacAddr;
 
 use super::buffer::{Buffer, BufferFull, Charge};
@@ -140,6 +141,47 @@ impl<Q, F: ClassifiedFrame> Ports<Q, F> {
             mac: station,
             batch: 0,
             current: CurrentPacket::default(),
+        }
+    }
+
+    /// Visits the state of the ports, with `visit_packet` for each queued packet. Buffers that are accounted by ingress
+    /// port, and input queues, are not supported.
+    pub(super) fn visit_state(
+        &mut self,
+        visitor: &mut StateVisitor<'_>,
+        mut visit_packet: impl FnMut(&mut Q, &mut StateVisitor<'_>),
+    ) {
+        let Ports {
+            ports,
+            waiting,
+            due_turns,
+            runnable,
+            crossbar,
+            buffer,
+            pfc,
+            mac: _,
+            batch: _,
+            current: _,
+        } = self;
+        if crossbar.is_some() || buffer.is_some() || pfc.is_some() {
+            visitor.unsupported();
+        }
+        visitor.same(*waiting as u64);
+        visitor.same(*due_turns as u64);
+        visitor.same(runnable.len() as u64);
+        for number in runnable {
+            visitor.same((*number).into());
+        }
+        for port in ports.values_mut() {
+            visitor.same(port.due_turns.into());
+            port.queues.visit_state(visitor, |stored, visitor| {
+                visit_packet(&mut stored.packet, visitor);
+            });
+            visitor.same(port.ready.len() as u64);
+            for (class, frame) in &mut port.ready {
+                visitor.same((*class).into());
+                frame.visit_state(visitor);
+            }
         }
     }
 

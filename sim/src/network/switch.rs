@@ -9,6 +9,7 @@ use alfirk_ctrl::tables::Program;
 use alfirk_p4rt::{ClientId, Event, Server};
 use alfirk_p4runtime::Status;
 use alfirk_roce::host::Packet;
+use alfirk_roce::steady::StateVisitor;
 
 use super::message::Message;
 use super::plane::{FastPlane, NeedsPipeline, QueuedPacket};
@@ -43,6 +44,8 @@ pub struct SwitchNode {
     /// For each packet that has passed the egress: its port, and the frame that leaves, if any.
     passed: Vec<(u32, Option<Packet>)>,
     controller: Option<Connection>,
+    /// Number of times that the pipelines or the P4Runtime server may have been used.
+    pipeline_uses: u64,
     /// Whether the switch is working. A failed switch neither forwards packets nor replies to the controller.
     alive: bool,
 }
@@ -84,8 +87,32 @@ impl SwitchNode {
             passing: Vec::new(),
             passed: Vec::new(),
             controller: None,
+            pipeline_uses: 0,
             alive: true,
         }
+    }
+
+    /// Visits the state that frames change while the fast data plane processes all of them.
+    pub(super) fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        let Some(plane) = self
+            .plane
+            .as_mut()
+            .filter(|_| self.alive && self.uses_fast_plane)
+        else {
+            return visitor.unsupported();
+        };
+        visitor.constant(self.pipeline_uses);
+        plane.visit_state(visitor);
+        self.ports
+            .visit_state(visitor, |packet, visitor| match packet {
+                SwitchPacket::Plane(packet) => {
+                    packet.visit_state(visitor, |group| plane.address(group));
+                }
+                SwitchPacket::Pipeline(_) => visitor.unsupported(),
+            });
+        let pending = self.server.poll_timeout();
+        let unchanged = visitor.optional_time(pending);
+        debug_assert_eq!(pending, unchanged, "a timer of the server limits the shift");
     }
 
     /// P4Runtime server of the switch, from which the state of the switch can be read.
@@ -115,6 +142,7 @@ impl SwitchNode {
 
     pub(super) fn on_wake(&mut self, ctx: &mut Ctx<'_>) {
         if self.alive {
+            self.pipeline_uses += 1;
             self.server.handle_timeout(ctx.now());
             self.ports.handle_timeout(ctx);
             self.pump(ctx);
@@ -328,6 +356,7 @@ impl SwitchNode {
 
     /// Writes the state of the fast data plane back to the registers, before the pipelines run.
     fn write_back(&mut self) {
+        self.pipeline_uses += 1;
         if let Some(plane) = &mut self.plane {
             plane.write_back(&mut self.server);
         }

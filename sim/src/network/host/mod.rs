@@ -13,6 +13,7 @@ use alfirk_roce::binomial_ack::{Endpoint as Multicaster, EndpointEvent};
 use alfirk_roce::collective::{Progress, Transfer};
 use alfirk_roce::host::{Host, Packet};
 use alfirk_roce::hostile::Hostile;
+use alfirk_roce::steady::StateVisitor;
 
 use super::pfc::PausableQueue;
 use super::{Ctx, Model};
@@ -89,6 +90,28 @@ impl HostNode {
     /// Progress of a transfer at this host; `None` if the host takes no part in it.
     pub fn progress(&self, id: TransferId) -> Option<Progress> {
         self.application.progress(&self.host, id)
+    }
+
+    /// Visits the state that frames change. The application must not be involved in the period that is repeated: it
+    /// acts only upon messages and timers, which end a steady state.
+    pub(super) fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        let is_usual = self.alive
+            && self.flow_control.is_none()
+            && self.hostile.is_none()
+            && self.multicaster().is_none();
+        if !is_usual {
+            visitor.unsupported();
+        }
+        self.host.visit_state(visitor);
+        self.next_frame_at = visitor.time(self.next_frame_at);
+        self.free_at = visitor.time(self.free_at);
+        self.acks_received = visitor.count(self.acks_received);
+        let pending = self.application.poll_timeout();
+        let unchanged = visitor.optional_time(pending);
+        debug_assert_eq!(
+            pending, unchanged,
+            "a timer of the application limits the shift"
+        );
     }
 
     // ---- Failures ----

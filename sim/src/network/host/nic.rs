@@ -127,6 +127,9 @@ impl HostNode {
                 break;
             };
             self.next_frame_at = ctx.now() + self.model.packet_interval;
+            if begins_period(&frame) {
+                ctx.mark_period();
+            }
             ctx.transmit(PORT, frame);
         }
         if !ctx.can_transmit(PORT) && self.has_frames() {
@@ -181,4 +184,14 @@ impl HostNode {
             Some(control) => control.next(next, now),
         }
     }
+}
+
+/// Whether a frame that a host sends marks the begin of a possible period of a steady state: a packet within a message
+/// that requests an ACK, which a source sends at regular intervals.
+fn begins_period(frame: &Packet) -> bool {
+    let Packet::Rc(frame) = frame else {
+        return false;
+    };
+    let bth = &frame.headers.bth;
+    bth.ack_req && bth.opcode.is_middle()
 }

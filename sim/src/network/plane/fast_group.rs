@@ -10,9 +10,10 @@ use alfirk_aggregation::{CountedGroup, Group, QueuedPacket, Work};
 use alfirk_contract as contract;
 use alfirk_ctrl::tables::{Member, ReceiverRewrite};
 use alfirk_roce::host::RcFrame;
+use alfirk_roce::steady::StateVisitor;
 use alfirk_roce::wire::QpNum;
 
-use super::{is_between_switches, virtual_mac, Kind};
+use super::{is_between_switches, virtual_mac, visit_frame, Kind};
 use crate::engine::PortMap;
 
 /// Table entries of the controller for one group.
@@ -81,6 +82,23 @@ impl FastGroup {
             work: Work::default(),
             exits,
             last: None,
+        }
+    }
+
+    /// IPv4 address of the group.
+    pub(super) fn address(&self) -> Ipv4Addr {
+        self.entries.mcst_id
+    }
+
+    /// Visits the state of the group, and the last data packet.
+    pub(super) fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        visitor.enter([self.entries.mcst_id]);
+        self.model.visit_state(visitor);
+        self.work.visit_state(visitor);
+        visitor.same(self.last.is_some().into());
+        if let Some((port, frame)) = &mut self.last {
+            visitor.same((*port).into());
+            visit_frame(frame, visitor);
         }
     }
 

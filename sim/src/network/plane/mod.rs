@@ -32,6 +32,7 @@ use alfirk_p4runtime::p4::v1::{
 use alfirk_packet_io::frame::SharedBytes;
 use alfirk_roce::host::{Packet, RcFrame};
 use alfirk_roce::rc::RcHeaders;
+use alfirk_roce::steady::StateVisitor;
 use alfirk_roce::wire::{aeth, bth, ethernet, ipv4, MacAddr, NakCode, Opcode, Psn, Syndrome};
 
 use fast_group::FastGroup;
@@ -73,6 +74,35 @@ impl QueuedPacket {
     /// Whether the packet sends no frame, and only updates the retransmission filter in the egress.
     pub(super) fn is_filter_update(&self) -> bool {
         self.frame.is_none()
+    }
+
+    /// Visits the state of the packet. `address`: the IPv4 address of a group, by its index.
+    pub(super) fn visit_state(
+        &mut self,
+        visitor: &mut StateVisitor<'_>,
+        address: impl Fn(u16) -> Option<Ipv4Addr>,
+    ) {
+        let QueuedPacket {
+            port,
+            len,
+            frame,
+            egress,
+        } = self;
+        visitor.same((*port).into());
+        visitor.same(*len as u64);
+        visitor.same(frame.is_some().into());
+        if let Some(frame) = frame {
+            visit_frame(frame, visitor);
+        }
+        match egress {
+            Egress::Unchanged => visitor.same(0),
+            Egress::Bridge { group } => visitor.same(1 << 16 | u64::from(*group)),
+            Egress::Filter { group, queued } => {
+                visitor.same(2 << 16 | u64::from(*group));
+                visitor.enter(address(*group));
+                queued.visit_state(visitor);
+            }
+        }
     }
 }
 
@@ -187,6 +217,34 @@ impl FastPlane {
             };
             self.tables.apply(&self.program, &update);
         }
+    }
+
+    /// Visits the state of all groups, and the counters. The tables change only by writes of the controller.
+    pub(super) fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        let FastPlane {
+            program: _,
+            tables: _,
+            groups,
+            pipeline_only,
+            drops,
+            flows,
+            past_flows,
+        } = self;
+        visitor.same(groups.len() as u64);
+        for (index, group) in groups {
+            visitor.same((*index).into());
+            group.visit_state(visitor);
+        }
+        visitor.same(pipeline_only.len() as u64);
+        visitor.same(drops.len() as u64);
+        visitor.counts(drops.values_mut());
+        visitor.same(*flows);
+        visitor.same(*past_flows);
+    }
+
+    /// IPv4 address of the group with this index, if its state is in the fast data plane.
+    pub(super) fn address(&self, group: u16) -> Option<Ipv4Addr> {
+        self.groups.get(&group).map(FastGroup::address)
     }
 
     /// IPv4 addresses of all groups.
@@ -533,6 +591,14 @@ fn flow_position(frame: &RcFrame) -> Option<FlowPosition> {
         number,
         requests_reply,
     })
+}
+
+/// Visits the state of a frame, which may be shared.
+fn visit_frame(frame: &mut Arc<RcFrame>, visitor: &mut StateVisitor<'_>) {
+    match visitor.shifts() {
+        true => Arc::make_mut(frame).visit_state(visitor),
+        false => RcFrame::clone(frame).visit_state(visitor),
+    }
 }
 
 /// Returns the error that passes a packet on to the pipelines.
