@@ -27,7 +27,7 @@ pub struct Device {
 #[derive(Debug)]
 pub struct Pipeline {
     pub schema: Arc<Schema>,
-    pub config: ForwardingPipelineConfig,
+    pub config: Arc<ForwardingPipelineConfig>,
     pub tables: TableMetadata,
     pub profiles: ProfileMetadata,
     pub pre: PreMetadata,

@@ -26,10 +26,11 @@ use super::{
 use alfirk_bmv2::{LoadedProgram, Switch};
 
 /// A verified pipeline config, with its loaded program.
-struct VerifiedConfig {
-    program: Arc<LoadedProgram>,
-    schema: Schema,
-    config: ForwardingPipelineConfig,
+#[derive(Clone, Debug)]
+pub(super) struct VerifiedConfig {
+    pub(super) program: Arc<LoadedProgram>,
+    pub(super) schema: Arc<Schema>,
+    pub(super) config: Arc<ForwardingPipelineConfig>,
 }
 
 fn verify(
@@ -37,6 +38,9 @@ fn verify(
     programs: &Programs,
 ) -> Result<VerifiedConfig, Status> {
     let config = config.ok_or_else(|| invalid("the request has no config"))?;
+    if let Some(verified) = programs.verified(config) {
+        return Ok(verified);
+    }
     let info = config
         .p4info
         .as_ref()
@@ -50,11 +54,16 @@ fn verify(
         .load(&device_text(&config.p4_device_config)?)
         .map_err(|error| invalid(format!("p4_device_config: {error}")))?;
     let schema = Schema::new(info, &program).map_err(|error| invalid(error.to_string()))?;
-    Ok(VerifiedConfig {
+    let verified = VerifiedConfig {
         program,
-        schema,
-        config: config.clone(),
-    })
+        schema: Arc::new(schema),
+        config: Arc::new(config.clone()),
+    };
+    // Each server has translated values of its own.
+    if verified.schema.translations.is_empty() {
+        programs.remember(&verified);
+    }
+    Ok(verified)
 }
 
 /// Returns the BMv2 JSON in a device config. The config is the JSON text itself, or a `p4.tmp.P4DeviceConfig` that
@@ -90,7 +99,7 @@ impl VerifiedConfig {
             }
         }
         let pipeline = Pipeline {
-            schema: Arc::new(self.schema),
+            schema: self.schema,
             config: self.config,
             tables: TableMetadata::default(),
             profiles: ProfileMetadata::new(server.down.clone()),

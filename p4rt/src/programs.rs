@@ -1,14 +1,19 @@
-//! A cache of loaded programs, shared by several servers of one process.
+//! A cache of loaded programs and verified pipeline configs, shared by several servers of one process.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use alfirk_bmv2::{LoadError, LoadedProgram};
+use alfirk_p4runtime::p4::v1::ForwardingPipelineConfig;
+
+use super::pipeline::VerifiedConfig;
+use super::schema::Schema;
 
 /// Cache of loaded programs, by their JSON text. Servers that share a cache load each text once. Clones refer to the
 /// same cache. A program is freed with the last switch that runs it.
 #[derive(Clone, Debug, Default)]
 pub struct Programs {
     programs: Arc<Mutex<Vec<CachedProgram>>>,
+    configs: Arc<Mutex<Vec<CachedConfig>>>,
     with_notes: bool,
     compile: Option<fn(Arc<LoadedProgram>)>,
 }
@@ -17,6 +22,23 @@ pub struct Programs {
 struct CachedProgram {
     text: String,
     program: Weak<LoadedProgram>,
+}
+
+#[derive(Debug)]
+struct CachedConfig {
+    config: Weak<ForwardingPipelineConfig>,
+    program: Weak<LoadedProgram>,
+    schema: Weak<Schema>,
+}
+
+impl CachedConfig {
+    fn upgrade(&self) -> Option<VerifiedConfig> {
+        Some(VerifiedConfig {
+            config: self.config.upgrade()?,
+            program: self.program.upgrade()?,
+            schema: self.schema.upgrade()?,
+        })
+    }
 }
 
 impl Programs {
@@ -62,4 +84,29 @@ impl Programs {
         }
         Ok(program)
     }
+
+    /// Returns the verified form of a config that is equal to `config` and in use by another server.
+    pub(super) fn verified(&self, config: &ForwardingPipelineConfig) -> Option<VerifiedConfig> {
+        let mut configs = self.configs.lock().unwrap_or_else(PoisonError::into_inner);
+        configs.retain(|cached| cached.config.strong_count() > 0);
+        let mut verified = configs.iter().filter_map(CachedConfig::upgrade);
+        verified.find(|verified| is_equal(&verified.config, config))
+    }
+
+    /// Adds a verified config to the cache. It is freed with the last server that uses it.
+    pub(super) fn remember(&self, verified: &VerifiedConfig) {
+        let mut configs = self.configs.lock().unwrap_or_else(PoisonError::into_inner);
+        configs.push(CachedConfig {
+            config: Arc::downgrade(&verified.config),
+            program: Arc::downgrade(&verified.program),
+            schema: Arc::downgrade(&verified.schema),
+        });
+    }
+}
+
+/// Whether two configs are equal. Device configs that share their bytes are not compared byte by byte.
+fn is_equal(a: &ForwardingPipelineConfig, b: &ForwardingPipelineConfig) -> bool {
+    let [x, y] = [a, b].map(|config| &config.p4_device_config);
+    let shares = x.as_ptr() == y.as_ptr() && x.len() == y.len();
+    (shares || x == y) && a.p4info == b.p4info && a.cookie == b.cookie
 }
