@@ -4,6 +4,11 @@
 #[allow(dead_code)]
 #[path = "../../bmv2/tests/switch/builder.rs"]
 mod builder;
+/// The engine of programs that [`builder`] makes.
+mod engine {
+    /// Whether programs are compiled before switches run them.
+    pub const IS_COMPILED: bool = false;
+}
 #[allow(dead_code)]
 #[path = "../../p4rt/tests/server/fixture.rs"]
 mod fixture;

@@ -261,12 +261,20 @@ impl Builder {
 
     pub fn switch_with(&self, options: SwitchOptions) -> Switch {
         let mut switch = Switch::new(options);
-        crate::p4::load(
+        load(
             &mut switch,
             Arc::new(LoadedProgram::from_json(&self.text()).unwrap()),
         );
         switch
     }
+}
+
+/// Loads a program to a switch, for the engine of the tests.
+pub fn load(switch: &mut Switch, program: Arc<LoadedProgram>) {
+    if crate::engine::IS_COMPILED {
+        program.compile().expect("the program is compiled");
+    }
+    switch.load(program);
 }
 
 pub fn field(header: &str, name: &str) -> Value {

@@ -234,7 +234,7 @@ proptest! {
         }
         if let Ok(program) = LoadedProgram::from_json(&json.to_string()) {
             let mut switch = Switch::new(SwitchOptions::default());
-            crate::p4::load(&mut switch, Arc::new(program));
+            crate::builder::load(&mut switch, Arc::new(program));
             switch.process(1, &frame, 0);
         }
     }

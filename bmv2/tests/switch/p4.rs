@@ -104,14 +104,6 @@ pub fn run(program: Arc<LoadedProgram>) -> Switch {
 /// Returns a switch with options that runs a program.
 pub fn run_with(program: Arc<LoadedProgram>, options: SwitchOptions) -> Switch {
     let mut switch = Switch::new(options);
-    load(&mut switch, program);
+    crate::builder::load(&mut switch, program);
     switch
-}
-
-/// Loads a program to a switch, for the engine of the tests.
-pub fn load(switch: &mut Switch, program: Arc<LoadedProgram>) {
-    if crate::engine::IS_COMPILED {
-        program.compile().expect("the program is compiled");
-    }
-    switch.load(program);
 }

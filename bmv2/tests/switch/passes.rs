@@ -227,7 +227,7 @@ fn load(json: &BmV2Json, thread_jumps: bool, fuse: bool) -> Switch {
     };
     let program = LoadedProgram::with_options(json, options).expect("the program is valid");
     let mut switch = Switch::new(SwitchOptions::default());
-    crate::p4::load(&mut switch, Arc::new(program));
+    crate::builder::load(&mut switch, Arc::new(program));
     switch
 }
 

@@ -69,7 +69,7 @@ proptest! {
     ) {
         let [mut threaded, mut plain] = [0, 1].map(|which| {
             let mut switch = Switch::new(SwitchOptions::default());
-            crate::p4::load(&mut switch, PROGRAMS[which].clone());
+            crate::builder::load(&mut switch, PROGRAMS[which].clone());
             let mut group = Group::on(switch, PATHS, min_psn);
             group.start();
             group.switch

@@ -49,7 +49,7 @@ fn switch_with_notes() -> Switch {
         ..LOOKUP
     };
     let mut switch = Switch::new(SwitchOptions::default());
-    crate::p4::load(
+    crate::builder::load(
         &mut switch,
         Arc::new(LoadedProgram::with_notes(&program.text()).unwrap()),
     );
@@ -138,7 +138,7 @@ fn the_log_names_actions_without_source_locations() {
     without_source_locations(&mut json);
     let mut switch = Switch::new(SwitchOptions::default());
     let program = LoadedProgram::with_notes(&json.to_string()).unwrap();
-    crate::p4::load(&mut switch, Arc::new(program));
+    crate::builder::load(&mut switch, Arc::new(program));
     switch.set_log(true);
     let lines = log_lines(&mut switch, &FRAME);
     assert!(lines.contains(&"Primitive (no source info)".to_owned()));
@@ -189,7 +189,7 @@ fn the_log_continues_counting_with_a_new_program() {
     switch.set_log(true);
     switch.process(1, &FRAME, 0);
     let program = switch.program().unwrap().clone();
-    crate::p4::load(&mut switch, program);
+    crate::builder::load(&mut switch, program);
     let mut fx = Effects::default();
     switch.process_into(1, &FRAME, 0, &mut fx);
     assert_eq!(fx.log[0].packet, 1);
@@ -249,7 +249,7 @@ fn a_trace_has_every_step_of_a_packet() {
     assert_eq!(short.pop().unwrap(), "#2 dropped: ingress");
     // Tracing continues with a new program until it is turned off.
     let program = switch.program().unwrap().clone();
-    crate::p4::load(&mut switch, program);
+    crate::builder::load(&mut switch, program);
     assert_eq!(
         trace_lines(&mut switch, &FRAME)[0],
         "#1 in port 1, 12 bytes"

@@ -185,7 +185,7 @@ fn the_drop_port_is_an_option() {
     };
     let mut switch = run_with(traffic("sm.egress_spec = 511;", ""), options);
     assert_eq!(switch.process(0, &[7], 0)[0].0, 511);
-    crate::p4::load(&mut switch, traffic(DROP, ""));
+    crate::builder::load(&mut switch, traffic(DROP, ""));
     assert_eq!(switch.process(0, &[7], 0), []);
 }
 
@@ -493,7 +493,7 @@ fn packets_of_an_older_program_are_dropped() {
     let mut fx = Effects::default();
     switch.ingress(0, &[7], 0, &mut fx);
     let packet = fx.enqueued.remove(0);
-    crate::p4::load(&mut switch, traffic(SEND, ""));
+    crate::builder::load(&mut switch, traffic(SEND, ""));
     switch.egress(packet, 0, QueueState::default(), &mut fx);
     assert_eq!(fx.dropped, [DropReason::NoProgram]);
     assert_eq!(

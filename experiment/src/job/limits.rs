@@ -314,6 +314,7 @@ mod tests {
 
     use alfirk_ctrl::topology::{fat_tree, leaf_spine, Alpha, Pfc, SharedBuffer, Switching};
     use alfirk_roce::collective::Collective;
+    use alfirk_roce::rc::PathMtu;
 
     use super::*;
 
