@@ -52,9 +52,10 @@ impl WaitingNak {
         !is_known
     }
 
-    /// Clears the NAK that was sent to the source when the source resends the missing packet `psn`.
+    /// Clears the NAK when the source resends the missing packet `psn`: if it was sent to the source, it has had its effect,
+    /// and if not, it would make the source go back once more for a packet that is on its way.
     pub fn clear_if_resent(&mut self, psn: u32) {
-        if self.is_sent && self.nak.is_some_and(|nak| nak.psn == psn) {
+        if self.nak.is_some_and(|nak| nak.psn == psn) {
             self.clear();
         }
     }

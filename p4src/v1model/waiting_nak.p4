@@ -8,7 +8,9 @@
 //
 // Receivers that lack the same packet each send a NAK. A requester that goes back N for each of them would resend the same
 // window as often, and exhaust its RNR retry count. So the source gets one NAK per loss, and another one only after
-// it has resent the packet. Of several RNR NAKs for one PSN, the longest timer is used, and any RNR NAK is preferred to
+// it has resent the packet. A pending NAK ends when the source resends its packet, because an earlier loss of another receiver
+// has made it go back: otherwise the source would resend the window again for a packet that is on its way. If that
+// packet is lost too, its receiver sends no second NAK, and the source's timeout repairs it. Of several RNR NAKs for one PSN, the longest timer is used, and any RNR NAK is preferred to
 // a sequence error: an immediate resend would meet the same busy receiver.
 
 #ifndef ALFIRK_WAITING_NAK_P4
@@ -30,8 +32,7 @@ control WaitingNak(inout headers_t hdr, in metadata_t meta, in group_state_t sta
         if (waiting != 0 || meta.kind == Kind.NAK) {
             if (waiting != 0
                 && (!PSN_LT(minimum.psn, waiting[23:0])
-                    || (meta.kind == Kind.DATA && waiting[31:31] == 1 && state.from_current_source == 1
-                        && hdr.bth.psn == waiting[23:0]))) {
+                    || (meta.kind == Kind.DATA && state.from_current_source == 1 && hdr.bth.psn == waiting[23:0]))) {
                 // The minimum has reached its PSN, or the source has resent it.
                 waiting = 0;
             }
