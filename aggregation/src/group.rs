@@ -197,8 +197,8 @@ impl Group {
         }
     }
 
-    /// Visits the state of the group under [`Strategy::Tree`](super::Strategy::Tree). The visitor's stream must be the
-    /// group's. A pending NAK is not supported.
+    /// Visits the state of the group under [`Strategy::Tree`]. The visitor's stream must be the group's. A pending NAK is not
+    /// supported.
     pub fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
         let Group {
             constants,

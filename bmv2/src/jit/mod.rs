@@ -223,7 +223,7 @@ fn compile(program: &LoadedProgram) -> Result<Compiled, CompileError> {
         "false"
     };
     for (name, value) in [
-        // Optimisation doubles the time of compilation, and the code is not faster.
+        // With optimisation the code was not faster, and compilation took longer.
         ("opt_level", "none"),
         ("enable_verifier", is_checked),
         ("is_pic", "false"),

@@ -12,7 +12,7 @@
 //! With priority flow control (PFC) nothing is dropped, so the share does not apply.
 //!
 //! With several shortest paths, the worst value of each figure applies, since switches choose by a hash. In a group, the paths are those
-//! of the tree that the controller builds ([`Tree`]).
+//! of the tree that the controller builds ([`alfirk_ctrl::tree::Tree`]).
 
 mod contention;
 mod scale;

@@ -132,8 +132,8 @@ impl RcFrame {
         }
     }
 
-    /// Visits the state of a packet in transit. Of the identification, no part of a network has a use, and the first
-    /// switch replaces that of feedback, so it is not compared; a shift advances that of data as the source does.
+    /// Visits the state of a packet in transit. The identification is neither compared nor shifted: no part of a network
+    /// uses it, and the first switch replaces that of feedback.
     pub fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
         let RcFrame {
             outer,

@@ -819,7 +819,7 @@ impl<N: Node> Engine<N> {
             .collect();
         let mut values = Vec::new();
         let mut nodes = Vec::with_capacity(ids.len());
-        // Two streams to one destination cannot be told apart.
+        // Two streams to one destination are not distinguishable.
         let destinations: BTreeSet<_> = streams.iter().map(|stream| stream.to).collect();
         let is_clear = destinations.len() == streams.len() && !streams.is_empty();
         for id in ids {

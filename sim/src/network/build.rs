@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
-use std::thread;
 
 use alfirk_bmv2::{Engine as PipelineEngine, Switch, SwitchOptions};
 use alfirk_ctrl::controller::{ApiReply, ApiRequest, ConfigError, ControllerConfig};
@@ -490,8 +489,10 @@ fn programs(model: &Model) -> Programs {
     let programs = Programs::default();
     match (model.engine, model.fidelity) {
         (PipelineEngine::Auto, Fidelity::Exact) => programs.compiled_by(|program| {
-            // Without a thread, or without a compiler, programs are interpreted.
-            let _ = thread::Builder::new().spawn(move || program.compile());
+            rayon::spawn(move || {
+                // A program that cannot be compiled is interpreted.
+                let _ = program.compile();
+            });
         }),
         (PipelineEngine::Compiled, _) => programs.compiled_by(|program| {
             let _ = program.compile();
