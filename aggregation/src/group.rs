@@ -20,7 +20,7 @@ pub struct Group {
     pub sender: Sender,
     /// Newest acknowledged or sent PSN of each path, with its MSN.
     pub leaves: Leaves,
-    /// State of the search for the minimum by a recirculating packet, under [`Strategy::Walk`](super::Strategy::Walk).
+    /// State of the search for the minimum by a recirculating packet, under [`Strategy::Walk`].
     pub walk: Walk,
     /// PSN and MSN last acknowledged to the source.
     pub last_acked: LastAcked,
@@ -33,7 +33,7 @@ pub struct Group {
     pub filter: RetransmissionFilter,
 }
 
-/// The registers of a group under [`Strategy::Tree`](super::Strategy::Tree), to save and restore its state. Registers
+/// The registers of a group under [`Strategy::Tree`], to save and restore its state. Registers
 /// that can be computed from others are left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedRegisters {
