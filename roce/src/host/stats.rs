@@ -136,15 +136,8 @@ impl Drops {
 
     /// Number of frames dropped, for all reasons together.
     pub fn total(&self) -> u64 {
-        self.malformed
-            + self.not_for_us
-            + self.no_listener
-            + self.ip_checksum
-            + self.unknown_qp
-            + self.wrong_source
-            + self.wrong_pkey
-            + self.icrc
-            + self.arp_overload
+        let mut all = *self;
+        all.counters_mut().map(|count| *count).iter().sum()
     }
 
     /// Number of dropped frames that a correct network does not cause. Frames flooded by a switch, frames without a

@@ -71,30 +71,15 @@ impl Violations {
 
     /// Sum of all counters.
     pub fn total(&self) -> u64 {
-        self.psn_beyond_sent
-            + self.msn_beyond_sent
-            + self.msn_went_back
-            + self.bad_syndrome
-            + self.bad_ack_length
-            + self.bad_opcode
-            + self.marked_unasked
-            + self.bad_sequence
-            + self.bad_length
-            + self.bad_access
+        let mut all = *self;
+        all.counters_mut().map(|count| *count).iter().sum()
     }
 }
 
 impl std::ops::AddAssign for Violations {
-    fn add_assign(&mut self, other: Violations) {
-        self.psn_beyond_sent += other.psn_beyond_sent;
-        self.msn_beyond_sent += other.msn_beyond_sent;
-        self.msn_went_back += other.msn_went_back;
-        self.bad_syndrome += other.bad_syndrome;
-        self.bad_ack_length += other.bad_ack_length;
-        self.bad_opcode += other.bad_opcode;
-        self.marked_unasked += other.marked_unasked;
-        self.bad_sequence += other.bad_sequence;
-        self.bad_length += other.bad_length;
-        self.bad_access += other.bad_access;
+    fn add_assign(&mut self, mut other: Violations) {
+        for (count, more) in self.counters_mut().into_iter().zip(other.counters_mut()) {
+            *count += *more;
+        }
     }
 }
