@@ -59,9 +59,7 @@ impl Group {
     /// Processes the data packet with sequence number `psn` from switch port `port`. Returns the packets to queue for
     /// egress. `now` is in microseconds, as in all methods of [`Group`].
     pub fn data(&mut self, port: Port, psn: u32, now: u64) -> Vec<QueuedPacket> {
-        let (mut queued, copies) = self.data_and_copies(port, psn, now);
-        queued.extend(copies.into_iter().flat_map(Copies::queued));
-        queued
+        self.counted(&mut Work::default()).data(port, psn, now)
     }
 
     /// Processes a data packet, as [`Group::data`] does, without allocating its copies. The vector holds the packets to

@@ -9,6 +9,7 @@ use std::{
 use alfirk_compiler::arch::Arch;
 use alfirk_compiler::driver::{compile, CompileOptions};
 use alfirk_p4runtime::p4::{config::v1::P4Info, v1::ForwardingPipelineConfig};
+use serde_json::Value;
 
 use crate::chance::Chance;
 use crate::fixture;
@@ -57,6 +58,13 @@ impl Subject {
         frame.truncate(MAX_FRAME);
         frame
     }
+}
+
+/// Returns the BMv2 JSON of [`subjects`], in their order.
+pub fn parsed() -> Vec<Value> {
+    let parse =
+        |subject: &Subject| serde_json::from_str(&subject.json).expect("the compiler writes JSON");
+    subjects().iter().map(parse).collect()
 }
 
 /// Returns the programs of the compiler's tests, the data plane for both targets, the labs, and one with an object of each kind. They are compiled

@@ -5,17 +5,16 @@
 
 use std::sync::Arc;
 
-use alfirk_bmv2::{CloneSession, Engine, LoadedProgram, Replica, Switch, SwitchOptions};
+use alfirk_bmv2::{Engine, LoadedProgram, Switch, SwitchOptions};
 use alfirk_p4rt::{Programs, Server};
-use serde_json::Value;
 
 use crate::{
     chance::Chance,
-    corpus::{subjects, Subject},
+    corpus::{parsed, subjects, Subject},
     entities::PORTS,
-    fixture::CPU_PORT,
     json,
-    packets::fill,
+    loader::switch_with_groups,
+    packets::{fill, receive},
     requests::Client,
     run::{run, settle_with},
 };
@@ -47,14 +46,7 @@ fn both_engines_have_the_same_effects() {
                 fill(&mut client, subject, &mut chance);
                 let mut effects = Vec::new();
                 for _ in 0..FRAMES {
-                    client.now += chance.below(100_000) as u64;
-                    let port = match chance.below(16) {
-                        0 => CPU_PORT,
-                        1 => chance.edgy() as u32,
-                        _ => chance.below(PORTS) as u32,
-                    };
-                    let frame = subject.frame(&mut chance);
-                    client.server.frame_in(port, &frame, client.now);
+                    receive(&mut client, subject, &mut chance);
                     record(&mut client.server, client.now, &mut effects);
                 }
                 let switch = client.server.switch();
@@ -73,14 +65,10 @@ fn both_engines_have_the_same_effects() {
 
 #[test]
 fn both_engines_run_damaged_programs_alike() {
-    let parse = |subject: &Subject| {
-        serde_json::from_str::<Value>(&subject.json).expect("the compiler writes JSON")
-    };
-    let prepare = move || subjects().iter().map(parse).collect::<Vec<Value>>();
     run(
         "both_engines_run_damaged_programs_alike",
         "programs that are compiled",
-        prepare,
+        parsed,
         |programs, chance| {
             let at = chance.below(programs.len());
             let donor = chance.below(programs.len());
@@ -110,21 +98,11 @@ fn forward(
     subject: &Subject,
     chance: &mut Chance,
 ) -> Vec<String> {
-    let mut switch = Switch::new(SwitchOptions {
+    let options = SwitchOptions {
         engine,
         ..SwitchOptions::default()
-    });
-    switch.load(program.clone());
-    let replicas: Vec<Replica> = (0..3).map(|port| Replica { port, rid: 1 }).collect();
-    let pre = switch.pre_mut().expect("a program is loaded");
-    for id in 1..4 {
-        pre.set_group(id, &replicas).expect("the group is right");
-        let session = CloneSession {
-            group: Some(id),
-            ..CloneSession::default()
-        };
-        pre.set_session(id, session).expect("the session is right");
-    }
+    };
+    let switch = switch_with_groups(program.clone(), options);
     let mut server = Server::new(switch);
     let mut effects = Vec::new();
     for now in 0..FRAMES_OF_DAMAGED {

@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use alfirk_bmv2::{CloneSession, LoadedProgram, Replica, Switch, SwitchOptions};
 use alfirk_p4rt::Server;
-use serde_json::Value;
 
 use crate::{
     chance::Chance,
-    corpus::{subjects, Subject},
+    corpus::{parsed, subjects, Subject},
     entities::PORTS,
     json,
     run::{run, settle},
@@ -19,14 +18,10 @@ const FRAMES: usize = 5;
 
 #[test]
 fn any_program_runs_or_is_rejected_without_a_panic() {
-    let parse = |subject: &Subject| {
-        serde_json::from_str::<Value>(&subject.json).expect("the compiler writes JSON")
-    };
-    let prepare = move || subjects().iter().map(parse).collect::<Vec<Value>>();
     run(
         "any_program_runs_or_is_rejected_without_a_panic",
         "programs that load",
-        prepare,
+        parsed,
         |programs, chance| {
             let at = chance.below(programs.len());
             let subject = &subjects()[at];
@@ -52,9 +47,22 @@ fn any_program_runs_or_is_rejected_without_a_panic() {
 }
 
 fn forward(program: LoadedProgram, subject: &Subject, chance: &mut Chance) {
-    let mut switch = Switch::new(SwitchOptions::default());
-    switch.load(Arc::new(program));
+    let mut switch = switch_with_groups(Arc::new(program), SwitchOptions::default());
     switch.set_trace(chance.one_in(4));
+    let mut server = Server::new(switch);
+    for now in 0..FRAMES {
+        let now = now as u64 * 1_000;
+        let frame = subject.frame(chance);
+        server.frame_in(chance.below(PORTS) as u32, &frame, now);
+        settle(&mut server, now);
+        server.take_trace();
+    }
+}
+
+/// Creates a switch with multicast groups and clone sessions 1 to 3, each with ports 0 to 2.
+pub fn switch_with_groups(program: Arc<LoadedProgram>, options: SwitchOptions) -> Switch {
+    let mut switch = Switch::new(options);
+    switch.load(program);
     let replicas: Vec<Replica> = (0..3).map(|port| Replica { port, rid: 1 }).collect();
     let pre = switch.pre_mut().expect("a program is loaded");
     for id in 1..4 {
@@ -65,12 +73,5 @@ fn forward(program: LoadedProgram, subject: &Subject, chance: &mut Chance) {
         };
         pre.set_session(id, session).expect("the session is right");
     }
-    let mut server = Server::new(switch);
-    for now in 0..FRAMES {
-        let now = now as u64 * 1_000;
-        let frame = subject.frame(chance);
-        server.frame_in(chance.below(PORTS) as u32, &frame, now);
-        settle(&mut server, now);
-        server.take_trace();
-    }
+    switch
 }

@@ -28,14 +28,7 @@ fn any_packet_is_processed_by_any_program() {
             let mut client = filled(subject, programs, chance);
             let mut out = 0;
             for _ in 0..FRAMES {
-                client.now += chance.below(100_000) as u64;
-                let port = match chance.below(16) {
-                    0 => CPU_PORT,
-                    1 => chance.edgy() as u32,
-                    _ => chance.below(PORTS) as u32,
-                };
-                let frame = subject.frame(chance);
-                client.server.frame_in(port, &frame, client.now);
+                receive(&mut client, subject, chance);
                 out += settle(&mut client.server, client.now);
                 if client
                     .server
@@ -80,6 +73,18 @@ fn filled(subject: &Subject, programs: &Programs, chance: &mut Chance) -> Client
     let mut client = Client::new(programs);
     fill(&mut client, subject, chance);
     client
+}
+
+/// Has a frame of the program arrive at any port, a moment later.
+pub fn receive(client: &mut Client, subject: &Subject, chance: &mut Chance) {
+    client.now += chance.below(100_000) as u64;
+    let port = match chance.below(16) {
+        0 => CPU_PORT,
+        1 => chance.edgy() as u32,
+        _ => chance.below(PORTS) as u32,
+    };
+    let frame = subject.frame(chance);
+    client.server.frame_in(port, &frame, client.now);
 }
 
 /// Sets the program of a switch, and writes entities to it.
