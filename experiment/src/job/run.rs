@@ -4,24 +4,25 @@
 //! connections between members. A *leg* is the part of a transfer with the same queue pairs, through a group or by an
 //! overlay. A *slice* is one message of the data.
 
+mod audit;
 mod group_fallback;
 mod member_failures;
 mod recovery;
+mod reports;
+mod rows;
 
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use alfirk_ctrl::constants::VIRTUAL_MAC;
 use alfirk_ctrl::tables::Counts;
 use alfirk_ctrl::topology::{HostIndex, Topology};
 use alfirk_roce::collective::{
-    Algorithm, Digest, Endpoint, ExpectedData, LegCommand, Progress, TransferSpec, WriteMode,
+    Algorithm, Endpoint, ExpectedData, LegCommand, Progress, TransferSpec, WriteMode,
 };
-use alfirk_roce::hostile::Target;
 use alfirk_roce::rc::RcConfig;
 
 use group_fallback::{LegReason, SafeguardState};
+use reports::MemberReports;
 
 use super::error::{JobError, JobFailure};
 use super::layout::{peers, Layout, DATAGRAM_GROUP};
@@ -29,7 +30,7 @@ use super::spec::{Job, Registration};
 use crate::changes::{Change, Changes};
 use crate::fabric::{Fabric, FabricError, Traffic};
 use crate::incidents::Incidents;
-use crate::report::{goodput_gbps, Fallback, Missing, MissingReason, PartRow, Row};
+use crate::report::{Fallback, Row};
 use crate::MemberEvent;
 
 /// Runs `algorithm` on `fabric`, and returns its result. `watch` is called from time to time with the progress of all
@@ -134,53 +135,6 @@ enum GroupOutcome {
     Ready(Vec<Endpoint>),
     /// The group was refused for the reason `why`, and the job continues with the fallback algorithm `to`.
     Refused { why: String, to: Algorithm },
-}
-
-/// What the members of a transfer have reported so far, by rank.
-struct MemberReports {
-    ranks: BTreeMap<HostIndex, usize>,
-    ready: Vec<bool>,
-    /// Time in nanoseconds at which each member was done, and the digest of its data; `None` before.
-    done: Vec<Option<(u64, Digest)>>,
-    /// Time in nanoseconds at which each member had a part of the data, by part and rank; `None` before, and if the
-    /// source does not change.
-    parts: Vec<Vec<Option<u64>>>,
-    /// Whether each member is done, and all data that it relayed is acknowledged, too.
-    finished: Vec<bool>,
-    /// For each member that has left a leg: its number of contiguous slices from the first on, and the slices beyond.
-    left: Vec<Option<(u32, Vec<u32>)>>,
-    /// Whether a member has detected that another member has failed.
-    has_detected_failure: bool,
-    /// Whether each member was removed or has failed, so that the job does not wait for it.
-    lost: Vec<bool>,
-}
-
-impl MemberReports {
-    fn new(hosts: &[HostIndex], parts: u32) -> MemberReports {
-        let members = hosts.len();
-        MemberReports {
-            ranks: hosts.iter().copied().zip(0..).collect(),
-            ready: vec![false; members],
-            done: vec![None; members],
-            parts: vec![vec![None; members]; parts as usize],
-            finished: vec![false; members],
-            left: vec![None; members],
-            has_detected_failure: false,
-            lost: vec![false; members],
-        }
-    }
-
-    /// Ranks of the members for which `has` is false and that are not lost.
-    fn missing<'a>(
-        &'a self,
-        has: &'a impl Fn(&MemberReports, usize) -> bool,
-    ) -> impl Iterator<Item = usize> + 'a {
-        (0..self.lost.len()).filter(move |&rank| self.is_missing(rank, has))
-    }
-
-    fn is_missing(&self, rank: usize, has: &impl Fn(&MemberReports, usize) -> bool) -> bool {
-        !self.lost[rank] && !has(self, rank)
-    }
 }
 
 impl Run<'_> {
@@ -586,73 +540,6 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Whether acknowledgements are audited, which is done if a member is hostile and may forge them.
-    fn is_audited(&self) -> bool {
-        self.uses_group && !self.layout.job.hostiles.is_empty()
-    }
-
-    /// Compares the number of packets acknowledged to the sources with the number that each member has received. Fails
-    /// if more are acknowledged than received, which a correct fabric prevents.
-    fn audit(&mut self, reported: &MemberReports) -> Result<(), JobFailure> {
-        if !self.is_audited() {
-            return Ok(());
-        }
-        let members = &self.layout.job.members;
-        let mut acknowledged = Vec::with_capacity(members.len());
-        for (rank, &host) in members.iter().enumerate() {
-            // Lost members no longer send, or are hostile.
-            acknowledged.push(match reported.lost[rank] {
-                true => 0,
-                false => self.fabric.acknowledged_packets(host)?,
-            });
-        }
-        let all: u64 = acknowledged.iter().sum();
-        for (rank, &host) in members.iter().enumerate() {
-            if reported.lost[rank] {
-                continue;
-            }
-            let others = all - acknowledged[rank];
-            // Read after the acknowledged packets, as it only increases.
-            match self.fabric.received_packets(host)? {
-                Some(received) if received < others => {
-                    return Err(JobFailure::FalseAcknowledgement {
-                        source_host: self.host_name(self.source_rank),
-                        host: self.host_name(rank),
-                        acknowledged: others,
-                        received,
-                    })
-                }
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes the hostile members of the job start to send random packets to the group, if there is a group.
-    fn turn_hostile(&mut self, reported: &mut MemberReports) -> Result<(), JobFailure> {
-        for &host in self.layout.job.hostiles.iter().filter(|_| self.uses_group) {
-            let rank = self
-                .layout
-                .job
-                .members
-                .iter()
-                .position(|&member| member == host);
-            if let Some(rank) = rank {
-                reported.lost[rank] = true;
-            }
-            let target = Target {
-                mcst_id: self.layout.mcst_id(),
-                virtual_qpn: self.layout.virtual_qpn(),
-                mac: VIRTUAL_MAC,
-                initial_psn: self.layout.initial_psn(),
-                window: self.rc(self.source_rank).window,
-            };
-            self.fabric
-                .turn_hostile(host, target, self.layout.job.seed)?;
-        }
-        Ok(())
-    }
-
     fn time_limit_error(
         &self,
         what: &'static str,
@@ -779,120 +666,6 @@ impl Run<'_> {
             false => members.min(self.layout.parts() as usize),
         };
         Ok(self.fabric.traffic(&self.layout.job.members, sources)?)
-    }
-
-    fn row(
-        &self,
-        reported: &MemberReports,
-        posted_at: &[u64],
-        traffic: &Traffic,
-        counts: Option<&Counts>,
-    ) -> Row {
-        let first = self.first_receiver(posted_at);
-        let last = reported.done[first..]
-            .iter()
-            .flatten()
-            .map(|&(at, _)| at)
-            .max();
-        let completion_ns = last.map_or(0, |at| at.saturating_sub(posted_at[0]));
-        let ranks = reported.done.iter().enumerate().skip(first);
-        let right = ranks
-            .filter(|(rank, done)| done.is_some_and(|(_, sha256)| sha256 == self.expected(*rank)));
-        let receivers_verified = right.count();
-        let receivers = reported.done.len() - first;
-        let lost = (first..reported.done.len())
-            .filter(|&rank| reported.lost[rank] && reported.done[rank].is_none());
-        let lost: Vec<String> = lost.map(|rank| self.host_name(rank)).collect();
-        Row {
-            completion_ns,
-            goodput_gbps: goodput_gbps(self.layout.job.data.bytes().len() as u64, completion_ns),
-            verified: receivers_verified + lost.len() == receivers,
-            receivers,
-            receivers_verified,
-            failures: self.incidents.report(),
-            lost,
-            parts: self.part_rows(reported, posted_at),
-            ..Row::of_cost(self.layout.algorithm, self.layout.job, traffic, counts)
-        }
-    }
-
-    /// Returns the receivers that do not hold the expected data, except those that the job itself cut off or made
-    /// hostile.
-    fn missing(
-        &mut self,
-        reported: &MemberReports,
-        posted_at: &[u64],
-    ) -> Result<Vec<Missing>, JobFailure> {
-        let mut missing = Vec::new();
-        for rank in self.first_receiver(posted_at)..reported.done.len() {
-            let host = self.layout.job.members[rank];
-            let source = self.layout.job.members[self.source_rank];
-            let is_expected = self.layout.job.hostiles.contains(&host)
-                || self
-                    .incidents
-                    .is_cut_off(self.layout.topology, source, host);
-            let why = match reported.done[rank] {
-                Some((_, sha256)) if sha256 == self.expected(rank) => continue,
-                Some(_) => MissingReason::Wrong,
-                None if is_expected => continue,
-                None if reported.lost[rank] => MissingReason::Removed,
-                None => MissingReason::Late,
-            };
-            let progress = self.fabric.progress(host)?;
-            missing.push(Missing {
-                host: self.host_name(rank),
-                bytes: progress.bytes.min(progress.total),
-                total: progress.total,
-                why,
-            });
-        }
-        Ok(missing)
-    }
-
-    /// Rank of the first member that receives: 0 if the source changes or every member starts with own data, else 1.
-    fn first_receiver(&self, posted_at: &[u64]) -> usize {
-        let is_only_source =
-            posted_at.len() == 1 && !self.layout.job.collective.begins_everywhere();
-        usize::from(is_only_source)
-    }
-
-    /// Digest of the data that a member should hold at the end.
-    fn expected(&self, rank: usize) -> Digest {
-        let spec = self.spec.as_ref().map(|spec| TransferSpec {
-            rank: rank as u32,
-            ..spec.clone()
-        });
-        match spec.map(|spec| spec.final_bytes()) {
-            Some((offset, len)) if len < self.layout.job.data.bytes().len() as u64 => {
-                Digest::of(&self.layout.job.data.bytes()[offset as usize..][..len as usize])
-            }
-            _ => self.layout.job.data.sha256(),
-        }
-    }
-
-    /// Results of the parts of the data, each sent by another source; empty unless the source changes.
-    fn part_rows(&self, reported: &MemberReports, posted_at: &[u64]) -> Vec<PartRow> {
-        let Some(spec) = self.spec.as_ref().filter(|spec| spec.has_several_sources()) else {
-            return Vec::new();
-        };
-        let rows = posted_at.iter().zip(&reported.parts).enumerate();
-        rows.map(|(part, (&posted_at, reported))| {
-            let source = spec.source_of(part as u32) as usize;
-            let (_, bytes) = spec.part(part as u32);
-            let others = reported
-                .iter()
-                .enumerate()
-                .filter(|(rank, _)| *rank != source);
-            let last = others.filter_map(|(_, at)| *at).max();
-            let completion_ns = last.map_or(0, |at| at.saturating_sub(posted_at));
-            PartRow {
-                source: self.host_name(source),
-                bytes,
-                completion_ns,
-                goodput_gbps: goodput_gbps(bytes, completion_ns),
-            }
-        })
-        .collect()
     }
 
     fn host_name(&self, rank: usize) -> String {
