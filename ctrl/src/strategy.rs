@@ -51,6 +51,45 @@ pub struct Strategies {
     pub window: Window,
 }
 
+/// An option of a group whose value only a program with the optional parts of v1model's data plane supports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OptionalStrategy {
+    /// Name of the option, as the flag of `alfirk run` without its dashes.
+    pub option: &'static str,
+    /// The value of the group.
+    pub wanted: String,
+    /// The value that every program supports.
+    pub only: String,
+}
+
+impl Strategies {
+    /// Returns the first option whose value needs the optional parts (`p4src/v1model/features.p4`); `None` if every
+    /// program supports all of them.
+    pub fn optional_strategy(&self) -> Option<OptionalStrategy> {
+        let only = Strategies::default();
+        let options = [
+            (
+                "min-psn",
+                self.min_psn.to_string(),
+                only.min_psn.to_string(),
+            ),
+            ("icrc", self.icrc.to_string(), only.icrc.to_string()),
+            (
+                "recovery",
+                self.recovery.to_string(),
+                only.recovery.to_string(),
+            ),
+        ];
+        let mut options = options.into_iter();
+        let (option, wanted, only) = options.find(|(_, wanted, only)| wanted != only)?;
+        Some(OptionalStrategy {
+            option,
+            wanted,
+            only,
+        })
+    }
+}
+
 /// Window of a source in packets, 1 to 2^23 - 1: at least the packets that its queue pair may have outstanding.
 ///
 /// Switches drop data that is further ahead of the last acknowledged PSN. PSNs 2^23 or more apart have no order.

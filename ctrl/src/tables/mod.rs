@@ -29,7 +29,7 @@ use alfirk_p4runtime::p4::config::v1::P4Info;
 use alfirk_p4runtime::p4::v1::{entity, update, Entity, TableEntry, Update};
 use alfirk_roce::wire::MacAddr;
 
-use crate::strategy::Strategies;
+use crate::strategy::{OptionalStrategy, Strategies};
 
 pub use arp_targets::{ArpTarget, ArpTargets};
 pub use clone_sessions::CloneSession;
@@ -190,14 +190,10 @@ pub struct Sizes {
 
 /// Error: the P4 program of the switches does not support an option of a group.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the P4 program of the switches supports {option} `{only}` only, not `{wanted}`; {remedy}")]
+#[error("the P4 program of the switches supports {} `{}` only, not `{}`; {remedy}", .option.option, .option.only, .option.wanted)]
 pub struct UnsupportedStrategy {
-    /// Name of the option, as the flag of `alfirk run` without its dashes.
-    pub option: &'static str,
-    /// The requested value.
-    pub wanted: String,
-    /// The supported value.
-    pub only: String,
+    /// The option and its value.
+    pub option: OptionalStrategy,
     /// What provides the requested value.
     pub remedy: &'static str,
 }
@@ -220,28 +216,9 @@ impl Program {
             Target::V1model if self.groups.has_strategies() => return Ok(()),
             Target::V1model => "compile p4src/v1model without ALFIRK_PROFILE=PROFILE_CORE",
         };
-        let only = Strategies::default();
-        let options = [
-            (
-                "min-psn",
-                wanted.min_psn.to_string(),
-                only.min_psn.to_string(),
-            ),
-            ("icrc", wanted.icrc.to_string(), only.icrc.to_string()),
-            (
-                "recovery",
-                wanted.recovery.to_string(),
-                only.recovery.to_string(),
-            ),
-        ];
-        match options.into_iter().find(|(_, wanted, only)| wanted != only) {
+        match wanted.optional_strategy() {
             None => Ok(()),
-            Some((option, wanted, only)) => Err(UnsupportedStrategy {
-                option,
-                wanted,
-                only,
-                remedy,
-            }),
+            Some(option) => Err(UnsupportedStrategy { option, remedy }),
         }
     }
 

@@ -168,20 +168,11 @@ impl Args {
                 )));
             }
         }
-        let group = &self.group;
-        let refused = [
-            (group.min_psn != MinPsn::Tree, "--min-psn", "tree"),
-            (group.icrc != IcrcMode::Neutral, "--icrc", "neutral"),
-            (
-                group.recovery == Recovery::SelectiveRepeat,
-                "--recovery",
-                "go-back-n",
-            ),
-        ];
-        match refused.iter().find(|(is_other, ..)| *is_other) {
+        match self.group.strategies().optional_strategy() {
             None => Ok(()),
-            Some((_, flag, only)) => Err(Failure::bad_input(format_args!(
-                "{flag}: the data plane for Tofino (--target {name}) supports {only} only"
+            Some(refused) => Err(Failure::bad_input(format_args!(
+                "--{}: the data plane for Tofino (--target {name}) supports {} only",
+                refused.option, refused.only
             ))),
         }
     }
