@@ -21,6 +21,8 @@ pub(crate) struct State {
     pub registers: Vec<Register>,
     /// Number of times that packets have read or written register cells.
     pub register_accesses: u64,
+    /// Number of packets that were interpreted, up to `u32::MAX`.
+    pub interpreted: u32,
     pub counters: Vec<Vec<Counter>>,
     pub meters: Vec<Vec<Meter>>,
     pub vsets: Vec<ValueSetState>,
@@ -65,6 +67,7 @@ impl State {
                 })
                 .collect(),
             register_accesses: 0,
+            interpreted: 0,
             counters: program
                 .counters
                 .iter()

@@ -233,7 +233,7 @@ impl Switch {
         Some(Processor {
             program,
             compiled: if is_compiled {
-                program.compiled()
+                program.compiled_for(&mut state.interpreted)
             } else {
                 None
             },

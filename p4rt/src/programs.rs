@@ -15,7 +15,15 @@ pub struct Programs {
     programs: Arc<Mutex<Vec<CachedProgram>>>,
     configs: Arc<Mutex<Vec<CachedConfig>>>,
     with_notes: bool,
-    compile: Option<fn(Arc<LoadedProgram>)>,
+    compile: Option<Compile>,
+}
+
+/// How programs are compiled.
+#[derive(Clone, Copy, Debug)]
+struct Compile {
+    /// Number of packets that one switch interprets before; `None`: the program is compiled when it is loaded.
+    after: Option<u32>,
+    by: fn(Arc<LoadedProgram>),
 }
 
 #[derive(Debug)]
@@ -54,7 +62,22 @@ impl Programs {
     /// [`LoadedProgram::compile`].
     pub fn compiled_by(self, compile: fn(Arc<LoadedProgram>)) -> Programs {
         Programs {
-            compile: Some(compile),
+            compile: Some(Compile {
+                after: None,
+                by: compile,
+            }),
+            ..self
+        }
+    }
+
+    /// Returns the cache with a function that compiles each program of which a switch has interpreted this number of packets;
+    /// see [`LoadedProgram::compile_after`].
+    pub fn compiled_after(self, packets: u32, compile: fn(Arc<LoadedProgram>)) -> Programs {
+        Programs {
+            compile: Some(Compile {
+                after: Some(packets),
+                by: compile,
+            }),
             ..self
         }
     }
@@ -79,8 +102,13 @@ impl Programs {
             text: text.to_owned(),
             program: Arc::downgrade(&program),
         });
-        if let Some(compile) = self.compile {
-            compile(program.clone());
+        match self.compile {
+            None => {}
+            Some(Compile { after: None, by }) => by(program.clone()),
+            Some(Compile {
+                after: Some(packets),
+                by,
+            }) => program.compile_after(packets, by),
         }
         Ok(program)
     }

@@ -217,11 +217,8 @@ impl Compiled {
 
 fn compile(program: &LoadedProgram) -> Result<Compiled, CompileError> {
     let mut flags = settings::builder();
-    let is_checked = if cfg!(debug_assertions) {
-        "true"
-    } else {
-        "false"
-    };
+    // The verifier checks generated code for mistakes of ours.
+    let is_checked = if cfg!(test) { "true" } else { "false" };
     for (name, value) in [
         // With optimisation the code was not faster, and compilation took longer.
         ("opt_level", "none"),

@@ -245,6 +245,7 @@ fn load_listed(
             .map(|(value, slot)| (*slot, *value))
             .collect(),
         compiled: OnceLock::new(),
+        tier_up: OnceLock::new(),
         layout: loader.layout,
         bigs: loader.bigs,
         elements: loader.elements,

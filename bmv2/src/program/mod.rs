@@ -20,7 +20,8 @@ use crate::numbers::number;
 use crate::tables::{ActionRef, GroupLimits, NewEntry};
 use alfirk_bmv2_json::{MatchType, MeterType, TableType};
 use rustc_hash::FxHashMap;
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 pub(crate) use self::{
     calculation::{Calculation, Input, JoinedInputs},
@@ -46,6 +47,8 @@ pub struct LoadedProgram {
     pub(crate) constants: FxHashMap<Slot, u64>,
     /// Machine code of the program, after [`LoadedProgram::compile`].
     pub(crate) compiled: OnceLock<Result<Compiled, CompileError>>,
+    /// When and by what the program is compiled, after [`LoadedProgram::compile_after`].
+    pub(crate) tier_up: OnceLock<TierUp>,
     pub(crate) layout: Layout,
     pub(crate) bigs: Vec<BigOp>,
     pub(crate) elements: Vec<Element>,
@@ -97,6 +100,34 @@ impl LoadedProgram {
         compiled.as_ref().map(|_| ()).map_err(Clone::clone)
     }
 
+    /// Calls `compile` once, when a switch has interpreted this number of packets. Short runs are then spared the time of a
+    /// compilation that they would not profit from. `compile` calls [`LoadedProgram::compile`], now or in another thread.
+    pub fn compile_after(&self, packets: u32, compile: fn(Arc<LoadedProgram>)) {
+        // A second call has no effect: the program's users share one rule.
+        let _ = self.tier_up.set(TierUp {
+            packets,
+            compile,
+            is_due: AtomicBool::new(true),
+        });
+    }
+
+    /// Returns the program's machine code, if there is some. Otherwise counts a packet in `interpreted`, the number of packets
+    /// that the switch has interpreted.
+    #[inline]
+    pub(crate) fn compiled_for(self: &Arc<Self>, interpreted: &mut u32) -> Option<&Compiled> {
+        let compiled = self.compiled();
+        if compiled.is_none() {
+            *interpreted = interpreted.saturating_add(1);
+            let tier_up = self.tier_up.get();
+            if let Some(tier_up) = tier_up.filter(|tier_up| tier_up.packets == *interpreted) {
+                if tier_up.is_due.swap(false, Ordering::Relaxed) {
+                    (tier_up.compile)(self.clone());
+                }
+            }
+        }
+        compiled
+    }
+
     /// Returns the program's machine code, if there is some.
     #[inline]
     pub(crate) fn compiled(&self) -> Option<&Compiled> {
@@ -107,6 +138,17 @@ impl LoadedProgram {
     pub fn errors(&self) -> &[(String, u64)] {
         &self.errors
     }
+}
+
+/// When a program is compiled: after some packets.
+#[derive(Debug)]
+pub(crate) struct TierUp {
+    /// Number of packets that one switch has interpreted.
+    packets: u32,
+    /// Compiles the program.
+    compile: fn(Arc<LoadedProgram>),
+    /// Whether no switch has begun the compilation yet.
+    is_due: AtomicBool,
 }
 
 /// Reason why a program has no machine code.

@@ -483,12 +483,16 @@ impl Network {
     }
 }
 
+/// Number of packets that a switch interprets before its program is compiled. Compilation takes about as long as the
+/// interpretation of some ten thousand packets by all switches of a fabric.
+const TIER_UP: u32 = 1 << 12;
+
 /// Creates the programs of a fabric, which are compiled as the model says. Few packets of the fast data plane reach
 /// pipelines, so compilation does not pay there.
 fn programs(model: &Model) -> Programs {
     let programs = Programs::default();
     match (model.engine, model.fidelity) {
-        (PipelineEngine::Auto, Fidelity::Exact) => programs.compiled_by(|program| {
+        (PipelineEngine::Auto, Fidelity::Exact) => programs.compiled_after(TIER_UP, |program| {
             rayon::spawn(move || {
                 // A program that cannot be compiled is interpreted.
                 let _ = program.compile();
