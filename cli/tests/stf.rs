@@ -1,8 +1,9 @@
 //! `alfirk stf`: its messages and exit codes, and the compiler's tests against a started switch, which needs root. (On the switch in the
 //! same process they are the compiler's own: `compiler/tests/packets.rs`.)
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 fn programs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../compiler/tests/programs")
@@ -93,6 +94,87 @@ fn a_failing_test_names_its_line_and_exits_with_1() {
         text.contains("wrong.stf:2: the packet at port 1 differs from the expected one"),
         "{text}"
     );
+}
+
+#[test]
+fn a_trace_names_the_line_of_each_packet() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let output = Command::new(env!("CARGO_BIN_EXE_alfirk"))
+        .args(["stf", "--trace", "live.p4", "live.stf"])
+        .current_dir(&here)
+        .output()
+        .expect("the binary was just built");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let steps = [
+        "live.stf:1: packet",
+        "#1 in port 0, 14 bytes",
+        "#1   table I.routes",
+        "#1 dropped: ingress",
+        "live.stf:6: packet",
+        "#2 out port 1, 15 bytes",
+        "live.stf: passed",
+    ];
+    let mut lines = text.lines();
+    for step in steps {
+        assert!(lines.any(|line| line.starts_with(step)), "{step}: {text}");
+    }
+    assert!(output.status.success());
+}
+
+/// Runs `alfirk stf --interactive` on `live.p4` with this input, and returns the lines of its output.
+fn interactive(input: &str) -> Vec<serde_json::Value> {
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/live.p4");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_alfirk"))
+        .args(["stf", "--interactive"])
+        .arg(program)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the binary was just built");
+    let mut pipe = child.stdin.take().expect("it is piped");
+    pipe.write_all(input.as_bytes())
+        .expect("the command reads its input");
+    drop(pipe);
+    let output = child.wait_with_output().expect("the command ends");
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let lines = text.lines().map(serde_json::from_str);
+    lines.map(|line| line.expect("each line is JSON")).collect()
+}
+
+#[test]
+fn commands_from_standard_input_have_a_result_each() {
+    let results = interactive(
+        "# a comment has none\n\
+         setdefault routes forward(port:3)\n\
+         packet 0 000000000001 000000000000 0001\n\
+         counter_read kinds 1\n\
+         register_write sources 1 0xf0\n\
+         register_read sources 1\n",
+    );
+    let expected = serde_json::json!([
+        {"line": 2},
+        {"line": 3, "packets": [{"port": 3, "data": "0000000000010000000000000001"}]},
+        {"line": 4, "counter": {"packets": 1, "bytes": 14}},
+        {"line": 5},
+        {"line": 6, "value": "f0"},
+    ]);
+    assert_eq!(serde_json::Value::from(results), expected);
+}
+
+#[test]
+fn a_wrong_command_from_standard_input_does_not_end_the_session() {
+    let results = interactive("pakket 0 00\nexpect 1\nregister_read nothing 0\nwait\n");
+    let errors: Vec<_> = results.iter().map(|result| &result["error"]).collect();
+    assert_eq!(
+        errors[0],
+        "unknown command `pakket`; did you mean `packet`?"
+    );
+    assert!(errors[1]
+        .as_str()
+        .is_some_and(|e| e.contains("belong to a test")));
+    assert!(errors[2].as_str().is_some_and(|e| e.contains("nothing")));
+    assert!(errors[3].is_null());
 }
 
 #[test]

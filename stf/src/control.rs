@@ -525,7 +525,12 @@ impl<T: Target> Control<T> {
         }))
     }
 
-    async fn read_register(&mut self, name: &str, index: u64) -> Result<Vec<u8>, String> {
+    /// Reads the value of a register.
+    pub(crate) async fn read_register(
+        &mut self,
+        name: &str,
+        index: u64,
+    ) -> Result<Vec<u8>, String> {
         let entity = self.register(name, Some(index), None)?;
         let found = self.read(entity).await?.into_iter().next();
         match found {
@@ -648,7 +653,11 @@ impl<T: Target> Control<T> {
     }
 
     /// Reads the value of a counter.
-    async fn count(&mut self, name: &str, index: &CounterIndex) -> Result<p4::CounterData, String> {
+    pub(crate) async fn count(
+        &mut self,
+        name: &str,
+        index: &CounterIndex,
+    ) -> Result<p4::CounterData, String> {
         let entity = self.counter(name, index, None).await?;
         let found = self.read(entity).await?.into_iter().next();
         let data = match found {

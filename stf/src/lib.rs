@@ -2,7 +2,8 @@
 //!
 //! [`parse()`] reads a test. [`Control`] translates its commands to P4Runtime requests for a [`Target`]. [`Local`] is a
 //! target in this process, without ports, root or real time. Another one is a switch process (`alfirk stf --switch`).
-//! [`run()`] executes a test on any target, and [`run_here`] on [`Local`]. This crate has no I/O, threads or clock.
+//! [`run()`] executes a test on any target, [`run_here`] on [`Local`]. [`Session`] executes commands
+//! one by one, and traces packets. This crate has no I/O, threads or clock.
 //!
 //! The compiler's tests use this crate, too. It does not depend on the compiler: a program is BMv2 JSON.
 
@@ -15,12 +16,15 @@ mod packets;
 mod parse;
 mod program_info;
 mod run;
+mod session;
 mod target;
 
 pub use control::{arbitration, pipeline_config, rejection_message, Control};
+pub use keys::hex;
 pub use local::Local;
 pub use names::{by_suffix, did_you_mean};
 pub use packets::{Failure, Packets};
 pub use parse::{parse, Command, Line, ParseError};
-pub use run::{run, run_here};
+pub use run::run;
+pub use session::{run_here, Reading, Session};
 pub use target::Target;

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::fmt::Display;
 use std::time::Duration;
 
+use alfirk_bmv2::trace::TraceLine;
 use alfirk_bmv2::{CloneSession, QueueState, Replica, Switch, SwitchOptions};
 use alfirk_p4rt::{ClientId, Event, Programs, Server};
 use alfirk_p4runtime::p4::config::v1::P4Info;
@@ -60,6 +61,16 @@ impl Local {
             now,
         };
         Ok((local, info))
+    }
+
+    /// Turns tracing of packets on or off.
+    pub fn set_trace(&mut self, is_on: bool) {
+        self.server.switch_mut().set_trace(is_on);
+    }
+
+    /// Returns the trace since the last call.
+    pub fn take_trace(&mut self) -> Vec<TraceLine> {
+        self.server.take_trace()
     }
 
     /// Processes everything that one packet causes, such as copies and recirculations.

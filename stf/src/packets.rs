@@ -35,6 +35,16 @@ impl Packets {
         self.received.entry(port).or_default().push(frame);
     }
 
+    /// Returns the packets that have left since the last call, with their ports: ordered by port, and for each port in the
+    /// order of their departure.
+    pub fn take_received(&mut self) -> Vec<(u32, Vec<u8>)> {
+        let received = std::mem::take(&mut self.received).into_iter();
+        let of_port = |(port, frames): (u32, Vec<Vec<u8>>)| {
+            frames.into_iter().map(move |frame| (port, frame))
+        };
+        received.flat_map(of_port).collect()
+    }
+
     /// Adds a packet that is expected at `port`, by line `line` of the test.
     pub fn expect(&mut self, port: u32, line: usize, pattern: Option<Pattern>) {
         let expected = self.expected.entry(port).or_default();

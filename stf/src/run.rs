@@ -1,12 +1,8 @@
 //! Runs a test on a switch, line by line.
 
-use std::future::Future;
-use std::pin::pin;
-use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use crate::control::Control;
-use crate::local::Local;
 use crate::packets::{Failure, Packets};
 use crate::parse::{Command, Line};
 use crate::target::Target;
@@ -19,13 +15,13 @@ const WAIT_DURATION: Duration = Duration::from_secs(1);
 /// # Errors
 /// When the connection to the switch is lost.
 pub async fn run<T: Target>(
-    mut control: Control<T>,
+    control: &mut Control<T>,
     lines: &[Line],
 ) -> Result<Vec<Failure>, T::Error> {
     let mut packets = Packets::default();
     let mut failures = Vec::new();
     for line in lines {
-        if let Err(message) = command(&mut control, &mut packets, line).await {
+        if let Err(message) = command(control, &mut packets, line).await {
             failures.push(Failure {
                 line: Some(line.number),
                 message,
@@ -38,22 +34,8 @@ pub async fn run<T: Target>(
     Ok(failures)
 }
 
-/// Executes all commands of a test on a switch in this process, which runs the program in this BMv2 JSON. Returns the
-/// failures. `seed` initialises the switch's random numbers.
-///
-/// # Errors
-/// When the program cannot be loaded.
-pub fn run_here(json: &str, lines: &[Line], seed: u64) -> Result<Vec<Failure>, String> {
-    let (local, info) = Local::start(json, seed)?;
-    let test = pin!(run(Control::new(local, info), lines));
-    match test.poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(Ok(failures)) => Ok(failures),
-        Poll::Pending => unreachable!("a switch in this process waits for nothing"),
-    }
-}
-
 /// Executes one command of a test.
-async fn command<T: Target>(
+pub(crate) async fn command<T: Target>(
     control: &mut Control<T>,
     packets: &mut Packets,
     line: &Line,

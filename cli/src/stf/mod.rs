@@ -3,16 +3,20 @@
 //! The crate `alfirk_stf` runs tests on our P4Runtime server and switch in this process. With `--switch`, tests run on
 //! a separate switch process, ours or another one ([`remote`]).
 
+mod interactive;
 mod process;
 mod remote;
 mod veth;
 
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
+use alfirk_bmv2::trace::{TraceEvent, TraceLine};
 use alfirk_compiler::arch::Arch;
 use alfirk_compiler::driver::{compile, CompileError, CompileOptions, Compiled};
 use alfirk_compiler::preproc::MacroOption;
-use alfirk_stf::{Command, Control, Line};
+use alfirk_stf::{Command, Control, Line, Session};
+use alfirk_switch::TraceFormat;
 use serde_json::json;
 
 use crate::exit::{print, Failure, Outcome};
@@ -26,15 +30,26 @@ use remote::Remote;
 ///
 /// Exit codes: 0 the test passes, 1 it fails or the program has errors, 2 wrong usage or unreadable input.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example: alfirk stf basic.p4 basic.stf")]
+#[command(
+    after_help = "Examples:\n  alfirk stf basic.p4 basic.stf\n  echo 'packet 0 00112233445566778899aabb0800' | alfirk stf --interactive --trace basic.p4"
+)]
 pub struct Args {
     /// The P4_16 program, or its compiled BMv2 JSON (.json).
     #[arg(value_name = "PROGRAM")]
     program: PathBuf,
 
     /// The test (.stf).
-    #[arg(value_name = "TEST")]
-    test: PathBuf,
+    #[arg(value_name = "TEST", required_unless_present = "interactive")]
+    test: Option<PathBuf>,
+
+    /// Execute commands from standard input as they arrive, and print the result of each as one JSON object: the packets that
+    /// left the switch, the value read, the trace.
+    #[arg(long, conflicts_with_all = ["test", "switch", "json"])]
+    interactive: bool,
+
+    /// Print how each packet was processed: states, tables, changed fields, drops. In JSON, a line is one step.
+    #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text", conflicts_with = "switch")]
+    trace: Option<TraceFormat>,
 
     /// Add a folder to the search path of included files.
     #[arg(short = 'I', value_name = "DIR")]
@@ -64,20 +79,66 @@ pub struct Args {
 
 /// Runs `alfirk stf`.
 pub fn run(args: &Args) -> Outcome {
-    let text = std::fs::read_to_string(&args.test)
-        .map_err(|error| Failure::bad_input(format!("{}: {error}", args.test.display())))?;
+    match &args.test {
+        Some(test) => run_test(args, test),
+        None => interactive::run(start(args)?),
+    }
+}
+
+fn run_test(args: &Args, test: &Path) -> Outcome {
+    let text = std::fs::read_to_string(test)
+        .map_err(|error| Failure::bad_input(format!("{}: {error}", test.display())))?;
     let lines = alfirk_stf::parse(&text)
-        .map_err(|error| Failure::bad_input(format!("{}: {error}", args.test.display())))?;
+        .map_err(|error| Failure::bad_input(format!("{}: {error}", test.display())))?;
     let failures = match &args.switch {
         Some(exe) => on_started_switch(args, exe, &lines)?,
-        None => alfirk_stf::run_here(&json(args)?, &lines, args.seed)
-            .map_err(|error| Failure::failed(format!("{}: {error}", args.program.display())))?,
+        None => {
+            let mut session = start(args)?;
+            let failures = session.run(&lines);
+            print_trace(args, test, &lines, &session.take_trace())?;
+            failures
+        }
     };
-    report(args, &failures)?;
+    report(args, test, &failures)?;
     match failures.is_empty() {
         true => Ok(()),
         false => Err(Failure::AlreadyReported(1)),
     }
+}
+
+/// Starts a switch in this process, which runs the program.
+fn start(args: &Args) -> Result<Session, Failure> {
+    let mut session = Session::start(&json(args)?, args.seed)
+        .map_err(|error| Failure::failed(format!("{}: {error}", args.program.display())))?;
+    session.set_trace(args.trace.is_some());
+    Ok(session)
+}
+
+/// Prints the trace of a test. As text, the line of the test precedes the steps of the packet that it sends.
+fn print_trace(args: &Args, test: &Path, lines: &[Line], trace: &[TraceLine]) -> Outcome {
+    let Some(format) = args.trace else {
+        return Ok(());
+    };
+    let color = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let mut sent = lines
+        .iter()
+        .filter(|line| matches!(line.command, Command::Packet { .. }));
+    let mut text = String::new();
+    for step in trace {
+        let step = match format {
+            TraceFormat::Json => step.json(),
+            TraceFormat::Text => {
+                let is_first = matches!(step.event, TraceEvent::In { .. });
+                if let Some(line) = is_first.then(|| sent.next()).flatten() {
+                    text += &format!("{}:{}: packet\n", test.display(), line.number);
+                }
+                step.text(color)
+            }
+        };
+        text += &step;
+        text.push('\n');
+    }
+    print(text)
 }
 
 fn on_started_switch(
@@ -103,7 +164,8 @@ fn on_started_switch(
         .map_err(|error| Failure::failed(format_args!("cannot set up the client: {error}")))?;
     runtime.block_on(async {
         let remote = Remote::start(exe, &program, ports).await?;
-        alfirk_stf::run(Control::new(remote, program.p4info), lines).await
+        let mut control = Control::new(remote, program.p4info);
+        alfirk_stf::run(&mut control, lines).await
     })
 }
 
@@ -137,7 +199,7 @@ fn compiled(args: &Args, path: &Path) -> Result<Compiled, Failure> {
     }
 }
 
-fn report(args: &Args, failures: &[alfirk_stf::Failure]) -> Outcome {
+fn report(args: &Args, test: &Path, failures: &[alfirk_stf::Failure]) -> Outcome {
     if args.json {
         let list: Vec<_> = failures
             .iter()
@@ -145,13 +207,13 @@ fn report(args: &Args, failures: &[alfirk_stf::Failure]) -> Outcome {
             .collect();
         let result = json!({
             "program": args.program.display().to_string(),
-            "test": args.test.display().to_string(),
+            "test": test.display().to_string(),
             "passed": failures.is_empty(),
             "failures": list,
         });
         return print(format_args!("{result}\n"));
     }
-    let test = args.test.display();
+    let test = test.display();
     let mut text = String::new();
     for failure in failures {
         match failure.line {

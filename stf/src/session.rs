@@ -1,0 +1,121 @@
+//! Execution of commands one by one on a switch in this process.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use alfirk_bmv2::trace::TraceLine;
+
+use crate::control::Control;
+use crate::local::Local;
+use crate::packets::{Failure, Packets};
+use crate::parse::{Command, CounterIndex, Line};
+use crate::run::{command, run};
+
+/// A switch in this process, and the packets that it has sent.
+pub struct Session {
+    control: Control<Local>,
+    packets: Packets,
+}
+
+/// A value that a command has read from the switch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// Value of a register, most significant byte first, without leading zeros.
+    Register(Vec<u8>),
+    /// Value of a counter.
+    Counter {
+        /// Number of packets.
+        packets: u64,
+        /// Number of bytes.
+        bytes: u64,
+    },
+}
+
+impl Session {
+    /// Starts a switch that runs the program in this BMv2 JSON. `seed` initialises its random numbers.
+    ///
+    /// # Errors
+    /// When the program cannot be loaded.
+    pub fn start(json: &str, seed: u64) -> Result<Session, String> {
+        let (local, info) = Local::start(json, seed)?;
+        Ok(Session {
+            control: Control::new(local, info),
+            packets: Packets::default(),
+        })
+    }
+
+    /// Turns tracing of packets on or off.
+    pub fn set_trace(&mut self, is_on: bool) {
+        self.control.target().set_trace(is_on);
+    }
+
+    /// Executes a command. Returns the value that it reads: a register of `register_read`, or a counter of `counter_read`.
+    /// Packets that leave the switch are returned by [`Session::take_packets`].
+    ///
+    /// # Errors
+    /// The reason why the switch or the session does not execute the command.
+    pub fn execute(&mut self, line: &Line) -> Result<Option<Reading>, String> {
+        match &line.command {
+            Command::Expect { .. } | Command::NoPacket => Err(
+                "`expect` and `no_packet` belong to a test; here the result shows all packets"
+                    .to_owned(),
+            ),
+            Command::RegisterRead { name, index, .. } => {
+                let value = ready(self.control.read_register(name, *index))?;
+                self.apply(line)?;
+                Ok(Some(Reading::Register(value)))
+            }
+            Command::CounterRead { name, index } => {
+                let count = ready(self.control.count(name, &CounterIndex::Cell(*index)))?;
+                let [packets, bytes] = [count.packet_count, count.byte_count]
+                    .map(|count| u64::try_from(count).unwrap_or(0));
+                Ok(Some(Reading::Counter { packets, bytes }))
+            }
+            _ => self.apply(line).map(|()| None),
+        }
+    }
+
+    fn apply(&mut self, line: &Line) -> Result<(), String> {
+        ready(command(&mut self.control, &mut self.packets, line))
+    }
+
+    /// Returns the packets that have left the switch since the last call, with their ports: ordered by port, and for each
+    /// port in the order of their departure.
+    pub fn take_packets(&mut self) -> Vec<(u32, Vec<u8>)> {
+        self.packets.take_received()
+    }
+
+    /// Returns the trace since the last call.
+    pub fn take_trace(&mut self) -> Vec<TraceLine> {
+        self.control.target().take_trace()
+    }
+}
+
+/// Executes all commands of a test on a switch in this process, which runs the program in this BMv2 JSON. Returns the
+/// failures. `seed` initialises the switch's random numbers.
+///
+/// # Errors
+/// When the program cannot be loaded.
+pub fn run_here(json: &str, lines: &[Line], seed: u64) -> Result<Vec<Failure>, String> {
+    let mut session = Session::start(json, seed)?;
+    Ok(session.run(lines))
+}
+
+impl Session {
+    /// Executes all commands of a test, and returns its failures, ordered by line; failures without a line are last.
+    pub fn run(&mut self, lines: &[Line]) -> Vec<Failure> {
+        let done: Result<_, Infallible> = ready(run(&mut self.control, lines));
+        let Ok(failures) = done;
+        failures
+    }
+}
+
+/// Returns the output of a future that waits for nothing.
+fn ready<F: Future>(future: F) -> F::Output {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => output,
+        Poll::Pending => unreachable!("a switch in this process waits for nothing"),
+    }
+}
