@@ -30,7 +30,7 @@ GLIBC := $(shell uname -m)-unknown-linux-gnu
 COMPLETIONS := bash-completion/completions zsh/site-functions fish/vendor_completions.d
 
 .DEFAULT_GOAL := help
-.PHONY: help build quick run test bench book contract model tofino tofino-compare soak mininet ptf interop interop-speed guest-image install dist deb static static-glibc static-musl install-library uninstall fmt lint clean lock setup setup-interop build-verbs
+.PHONY: help build quick run test bench notebooks book contract model tofino tofino-compare soak mininet ptf interop interop-speed guest-image install dist deb static static-glibc static-musl wheel install-library uninstall fmt lint clean lock setup setup-interop build-verbs
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ test: setup-interop ## Run all checks and tests
 
 bench: build setup ## Measure pipeline, simulator, switch and compiler on this machine
 	@$(PYTHON) tools/bench.py --alfirk $(ALFIRK)
+
+notebooks: quick setup ## Execute the notebooks of labs/notebooks, and compare what they show
+	@ALFIRK=$(QUICK) .venv/clients/notebooks/bin/python tools/notebooks.py
 
 book: ## Build the book of docs/book into target/book (cargo install mdbook --locked)
 	@python3 docs/book/build.py
@@ -140,6 +143,15 @@ static-musl:
 	@$(CARGO) build --quiet --release --package alfirk-cli --target $(MUSL)
 	@install -D -m 755 $(TARGET)/$(MUSL)/release/alfirk $(TARGET)/dist/alfirk-$(MUSL)
 	@ls $(TARGET)/dist/alfirk-$(MUSL)
+
+# zig links with the symbols of an old glibc, so that the wheel installs on distributions since 2014.
+wheel: ## Make a wheel in target/dist: the command and its Python packages (pip install target/dist/alfirk-*.whl)
+	@tools/setup --apt-only
+	@cmp -s tools/wheel.lock $(TARGET)/wheel-tools/wheel.lock || { \
+		/usr/bin/python3 -m venv --clear $(TARGET)/wheel-tools && \
+		$(TARGET)/wheel-tools/bin/pip install --quiet --disable-pip-version-check --require-hashes -r tools/wheel.lock && \
+		cp tools/wheel.lock $(TARGET)/wheel-tools/; }
+	@python3 tools/wheel.py --maturin $(TARGET)/wheel-tools/bin/maturin --out $(TARGET)/dist -- --zig --compatibility manylinux2014
 
 install-library: setup-interop ## Install the libraries for programs on RDMA devices and of MPI under PREFIX
 	@$(CARGO) build --quiet --release --package alfirk-verbs --package alfirk-mpi

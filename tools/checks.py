@@ -141,6 +141,7 @@ def python_sources() -> list[str]:
         "mininet/tests",
         "interop",
         "ptf-tests",
+        "python",
         "labs",
         "docs",
         "editors/tests",
