@@ -15,6 +15,8 @@ PROGRAMS ?= p4src/tna
 # The switch that the PTF tests drive; `make ptf SWITCH=/usr/bin/simple_switch_grpc` tries another one.
 SWITCH ?=
 
+# Cargo shows its progress on a terminal.
+QUIET := $(shell test -t 2 || echo --quiet)
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 ALFIRK := $(TARGET)/release/alfirk
 # Less optimised (profile quick of Cargo.toml).
@@ -36,10 +38,10 @@ help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## Build the alfirk command, optimised
-	@$(CARGO) build --quiet --release --package alfirk-cli
+	@$(CARGO) build $(QUIET) --release --package alfirk-cli
 
 quick: ## Build the alfirk command in less time: only packet processing is optimised; no language server, no TLS
-	@$(CARGO) build --quiet --profile quick --package alfirk-cli --no-default-features
+	@$(CARGO) build $(QUIET) --profile quick --package alfirk-cli --no-default-features
 
 run: quick ## Send 16 MiB to 15 hosts of a fat-tree by four algorithms, in virtual time
 	@$(QUICK) run --topology $(TOPOLOGY) --group $(GROUP) $(if $(INPUT),--input $(INPUT),--size 16MiB) --algorithms $(ALGORITHMS)
@@ -91,7 +93,7 @@ interop-speed: build-verbs ## Measure speed between such guests, as ratios (need
 guest-image: build-verbs ## Build what QEMU guests with Linux's own RDMA stack boot
 	@interop/run build --alfirk $(ALFIRK)
 
-install: build ## Install the command, its P4 sources, manual pages, completions and the BMv2 names under PREFIX
+install: build ## Install the command under all its names, P4 sources, labs, Python classes, manual pages and completions under PREFIX
 	install -D -m 755 $(ALFIRK) $(DESTDIR)$(PREFIX)/bin/alfirk
 	ln -sf alfirk $(DESTDIR)$(PREFIX)/bin/simple_switch_grpc
 	ln -sf alfirk $(DESTDIR)$(PREFIX)/bin/simple_switch
@@ -99,11 +101,11 @@ install: build ## Install the command, its P4 sources, manual pages, completions
 	ln -sf alfirk $(DESTDIR)$(PREFIX)/bin/p4c-bm2-ss
 	ln -sf alfirk $(DESTDIR)$(PREFIX)/bin/p4c
 	install -d $(ROOM)
-	cp -R p4include p4src topologies $(ROOM)/
-	install -d $(ROOM)/mininet
-	cp -R mininet/alfirk_mininet mininet/alfirk.py mininet/bin mininet/run $(ROOM)/mininet/
+	cp -R experiments labs mininet p4include p4src ptf-tests topologies $(ROOM)/
+	ln -sf ../share/alfirk/labs/run $(DESTDIR)$(PREFIX)/bin/alfirk-labs
 	ln -sf ../share/alfirk/mininet/run $(DESTDIR)$(PREFIX)/bin/alfirk-mininet
-	find $(ROOM) -name __pycache__ -prune -exec rm -rf {} +
+	ln -sf ../share/alfirk/ptf-tests/run $(DESTDIR)$(PREFIX)/bin/alfirk-ptf
+	find $(ROOM) \( -name __pycache__ -o -name tests \) -prune -exec rm -rf {} +
 	$(ALFIRK) man $(SHARE)/man/man1
 	install -d $(COMPLETIONS:%=$(SHARE)/%)
 	$(ALFIRK) completions bash >$(SHARE)/bash-completion/completions/alfirk
@@ -112,7 +114,7 @@ install: build ## Install the command, its P4 sources, manual pages, completions
 
 dist: deb static ## Make packages in target/dist: a .deb, and a static binary
 
-# The package has the files of `make install`: command, man pages, completions, P4 sources and Mininet classes.
+# The package has the files of `make install`.
 deb: build ## Make a package for Debian 12 (needs cargo-deb: cargo install cargo-deb --locked)
 	@$(CARGO) deb --version >/dev/null 2>&1 || { echo "no cargo-deb: cargo install cargo-deb --locked" >&2; exit 1; }
 	@rm -rf $(TARGET)/release/deb
@@ -161,7 +163,7 @@ install-library: setup-interop ## Install the libraries for programs on RDMA dev
 	install -D -m 755 $(TARGET)/release/libalfirk_mpi.so $(DESTDIR)$(PREFIX)/lib/libalfirk_mpi.so
 
 uninstall: ## Remove what install put under PREFIX
-	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,alfirk alfirk-mininet simple_switch simple_switch_grpc simple_switch_CLI p4c-bm2-ss p4c)
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,alfirk alfirk-labs alfirk-mininet alfirk-ptf simple_switch simple_switch_grpc simple_switch_CLI p4c-bm2-ss p4c)
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,include/alfirk.h lib/libalfirk_verbs.so lib/libalfirk_verbs.a lib/libalfirk_mpi.so)
 	rm -f $(SHARE)/man/man1/alfirk.1 $(SHARE)/man/man1/alfirk-*.1
 	rm -f $(addprefix $(SHARE)/,bash-completion/completions/alfirk zsh/site-functions/_alfirk fish/vendor_completions.d/alfirk.fish)

@@ -125,3 +125,16 @@ fn shells_and_man_know_every_verb() {
         assert!(page.is_file(), "{verb} has no page");
     }
 }
+
+#[test]
+fn completion_of_algorithms_offers_their_names() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let output = called("alfirk", folder.path(), &["completions", "bash"]);
+    let script = String::from_utf8_lossy(&output.stdout);
+    let after = script.split("--algorithms)").nth(1).expect("a flag");
+    let offers = after.lines().nth(1).expect("a line with the offers");
+    for name in ["alfirk", "chain", "rdmc", "all"] {
+        assert!(offers.contains(name), "{offers}");
+    }
+    assert!(!offers.contains("-f "), "{offers}");
+}

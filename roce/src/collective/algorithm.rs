@@ -137,7 +137,7 @@ impl Algorithm {
     }
 
     /// Name without its number: `kary` of `kary:4`.
-    const fn base_name(self) -> &'static str {
+    pub const fn base_name(self) -> &'static str {
         self.description().0
     }
 

@@ -1,10 +1,12 @@
 //! Flags that select the algorithms to compare, and their conflicts with other flags.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 
 use alfirk_ctrl::topology::{HostIndex, Topology};
 use alfirk_experiment::{Congestion, Registration};
 use alfirk_roce::collective::{Algorithm, Collective, Schedule, TransferOp};
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 
 use super::Args;
 use crate::exit::Failure;
@@ -17,7 +19,7 @@ const ALL: &str = "all";
 pub(in crate::run) struct AlgorithmArgs {
     /// Algorithms to compare, in this order, or all; --list-algorithms describes them [default: alfirk,chain,binomial,unicast;
     /// with --queue-depth alfirk,unicast; with --kill or --switch-source alfirk]
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = AlgorithmName, hide_possible_values = true)]
     algorithms: Vec<String>,
 
     /// List the algorithms with descriptions and sources, and exit
@@ -27,6 +29,32 @@ pub(in crate::run) struct AlgorithmArgs {
     /// Collective operation: broadcast, scatter or allgather of the message, or a barrier, which has no message
     #[arg(long, value_enum, default_value_t)]
     collective: Collective,
+}
+
+/// Accepts any text, which is parsed later with the other flags, and offers the names of algorithms for completion.
+#[derive(Clone)]
+struct AlgorithmName;
+
+impl TypedValueParser for AlgorithmName {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
+        StringValueParser::new().parse_ref(command, argument, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let names = Algorithm::ALL.into_iter().map(|algorithm| match algorithm {
+            Algorithm::Kary(_) => "kary:4",
+            other => other.base_name(),
+        });
+        let names = names.chain([ALL]);
+        Some(Box::new(names.map(PossibleValue::new)))
+    }
 }
 
 impl Args {
