@@ -153,7 +153,7 @@ wheel: ## Make a wheel in target/dist: the command and its Python packages (pip 
 		/usr/bin/python3 -m venv --clear $(TARGET)/wheel-tools && \
 		$(TARGET)/wheel-tools/bin/pip install --quiet --disable-pip-version-check --require-hashes -r tools/wheel.lock && \
 		cp tools/wheel.lock $(TARGET)/wheel-tools/; }
-	@python3 tools/wheel.py --maturin $(TARGET)/wheel-tools/bin/maturin --out $(TARGET)/dist -- --zig --compatibility manylinux2014
+	@python3 tools/build_wheel.py --maturin $(TARGET)/wheel-tools/bin/maturin --out $(TARGET)/dist -- --zig --compatibility manylinux2014
 
 install-library: setup-interop ## Install the libraries for programs on RDMA devices and of MPI under PREFIX
 	@$(CARGO) build --quiet --release --package alfirk-verbs --package alfirk-mpi
