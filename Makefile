@@ -32,7 +32,7 @@ GLIBC := $(shell uname -m)-unknown-linux-gnu
 COMPLETIONS := bash-completion/completions zsh/site-functions fish/vendor_completions.d
 
 .DEFAULT_GOAL := help
-.PHONY: help build quick run test bench notebooks book contract model tofino tofino-compare soak mininet ptf interop interop-speed guest-image install dist deb static static-glibc static-musl wheel install-library uninstall fmt lint clean lock setup setup-interop build-verbs
+.PHONY: help build quick run test bench notebooks book contract model tofino tofino-compare soak mininet ptf interop interop-speed guest-image install dist deb static static-glibc static-musl wheel image-check install-library uninstall fmt lint clean lock setup setup-interop build-verbs
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -154,6 +154,9 @@ wheel: ## Make a wheel in target/dist: the command and its Python packages (pip 
 		$(TARGET)/wheel-tools/bin/pip install --quiet --disable-pip-version-check --require-hashes -r tools/wheel.lock && \
 		cp tools/wheel.lock $(TARGET)/wheel-tools/; }
 	@python3 tools/build_wheel.py --maturin $(TARGET)/wheel-tools/bin/maturin --out $(TARGET)/dist -- --zig --compatibility manylinux2014
+
+image-check: ## Carry out Containerfile's steps in a bare Debian, and check all labs there (needs root, mmdebstrap and a wheel)
+	@python3 tools/image.py
 
 install-library: setup-interop ## Install the libraries for programs on RDMA devices and of MPI under PREFIX
 	@$(CARGO) build --quiet --release --package alfirk-verbs --package alfirk-mpi
