@@ -16,11 +16,14 @@ const WAIT_DURATION: Duration = Duration::from_secs(1);
 
 /// Executes all commands of a test, and returns its failures, ordered by line; failures without a line are last.
 ///
+/// `json`: BMv2 JSON of the program, whose headers messages about packets name.
+///
 /// # Errors
 /// When the connection to the switch is lost.
 pub async fn run<T: Target>(
     mut control: Control<T>,
     lines: &[Line],
+    json: &str,
 ) -> Result<Vec<Failure>, T::Error> {
     let mut packets = Packets::default();
     let mut failures = Vec::new();
@@ -33,7 +36,7 @@ pub async fn run<T: Target>(
         }
     }
     control.target().settle(&mut packets).await?;
-    failures.extend(packets.failures());
+    failures.extend(packets.failures(json));
     failures.sort_by_key(|failure| failure.line.unwrap_or(usize::MAX));
     Ok(failures)
 }
@@ -45,7 +48,7 @@ pub async fn run<T: Target>(
 /// When the program cannot be loaded.
 pub fn run_here(json: &str, lines: &[Line], seed: u64) -> Result<Vec<Failure>, String> {
     let (local, info) = Local::start(json, seed)?;
-    let test = pin!(run(Control::new(local, info), lines));
+    let test = pin!(run(Control::new(local, info), lines, json));
     match test.poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(Ok(failures)) => Ok(failures),
         Poll::Pending => unreachable!("a switch in this process waits for nothing"),

@@ -103,7 +103,8 @@ fn on_started_switch(
         .map_err(|error| Failure::failed(format_args!("cannot set up the client: {error}")))?;
     runtime.block_on(async {
         let remote = Remote::start(exe, &program, ports).await?;
-        alfirk_stf::run(Control::new(remote, program.p4info), lines).await
+        let json = program.json.to_text();
+        alfirk_stf::run(Control::new(remote, program.p4info), lines, &json).await
     })
 }
 
