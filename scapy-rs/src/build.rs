@@ -40,7 +40,7 @@ pub(crate) fn build(packet: &crate::Packet) -> Result<(Vec<u8>, Vec<Layer>), Fie
     }
     for index in 0..layers.len() {
         if layers[index].is(&ICRC) {
-            let value = outer_ip(&layers, index)
+            let value = roce_ip(&layers, index)
                 .and_then(|ip| icrc::compute_ip(&bytes[starts[ip]..starts[index]]).ok())
                 .unwrap_or(0);
             fill(
@@ -106,6 +106,14 @@ fn outer_ip(layers: &[Layer], index: usize) -> Option<usize> {
     layers[..index]
         .iter()
         .rposition(|layer| layer.is(&IP) || layer.is(&IPV6))
+}
+
+/// Index of the IP header of the RoCEv2 packet around a layer. `None` where the ICRC is not defined: without an IP header,
+/// or with extension headers of IPv6.
+fn roce_ip(layers: &[Layer], index: usize) -> Option<usize> {
+    let ip = outer_ip(layers, index)?;
+    let is_roce = layers.get(ip + 1)?.is(&UDP) && layers.get(ip + 2)?.is(&BTH);
+    is_roce.then_some(ip)
 }
 
 /// Name and value of the checksum of a layer; `bytes` begin with its header, and end with its payload.

@@ -95,6 +95,11 @@ pub struct FieldError {
     pub problem: String,
 }
 
+/// Computed fields that say what a packet is, rather than repeat what follows from its bytes.
+const CHOICES: [&str; 8] = [
+    "becn", "dport", "nh", "opcode", "proto", "s", "segleft", "type",
+];
+
 /// The header of one protocol.
 #[derive(Clone, Debug)]
 pub struct Layer {
@@ -182,8 +187,12 @@ impl Layer {
     fn assign(&mut self, name: &str, value: &Value) -> Result<(), String> {
         let protocol = self.protocol.clone();
         let (index, field) = protocol.require(name)?;
-        if *value == Value::Computed && field.is_computed {
-            self.computed |= bit(index);
+        if *value == Value::Computed {
+            if field.is_computed {
+                self.computed |= bit(index);
+            } else if let Some(default) = field.bytes(&protocol.template) {
+                field.write(&mut self.header, &default);
+            }
             return Ok(());
         }
         let bits = field
@@ -211,9 +220,13 @@ impl Layer {
         }
     }
 
-    /// Leaves all fields that can be computed to be computed.
-    pub fn clear_all(&mut self) {
-        self.computed = computed_fields(&self.protocol);
+    /// Leaves lengths, counts, checksums and ICRC to be computed; see [`crate::Packet::clear_computed`].
+    pub(crate) fn clear_all(&mut self) {
+        for (index, field) in self.protocol.fields.iter().enumerate() {
+            if field.is_computed && !CHOICES.contains(&&*field.name) {
+                self.computed |= bit(index);
+            }
+        }
     }
 
     /// Whether the field with this index is left to be computed.

@@ -67,7 +67,8 @@ impl Packet {
         }
     }
 
-    /// Leaves lengths, checksums, protocol numbers and ICRC of all layers to be computed when the packet is built.
+    /// Leaves lengths, counts, checksums and ICRC of all layers to be computed when the packet is built. Protocol numbers and
+    /// opcodes keep their values: several may have the same payload.
     pub fn clear_computed(&mut self) {
         self.layers.iter_mut().for_each(Layer::clear_all);
     }

@@ -109,7 +109,12 @@ impl Stack<'_> {
 
     fn ethernet(&mut self) {
         self.push(&ETHER, &[]);
-        match self.below(12) {
+        let choice = match self.below(12) {
+            // Bridges do not forward frames of a link, so they are in no tunnel.
+            1..=3 if self.depth > 0 => 11,
+            choice => choice,
+        };
+        match choice {
             0 => return self.push(&ARP, &["hwtype", "ptype", "hwlen", "plen"]),
             1 => return self.lldp(),
             2 => return self.push(&PFC, &["opcode", "reserved"]),
@@ -147,9 +152,12 @@ impl Stack<'_> {
     fn ip(&mut self) {
         self.depth += 1;
         let is_v6 = self.below(3) == 0;
+        let mut has_extensions = false;
         if is_v6 {
             self.push(&IPV6, &["version"]);
+            let count = self.layers.len();
             self.extensions();
+            has_extensions = self.layers.len() > count;
         } else {
             let flags = self.below(2) * 2;
             let layer = self.random(&IP, &["version", "flags", "frag"]);
@@ -173,7 +181,8 @@ impl Stack<'_> {
             }
             6 => self.dhcp(),
             7 => self.mrp(),
-            8 | 9 => self.roce(),
+            // The ICRC is not defined with extension headers.
+            8 | 9 if !has_extensions => self.roce(),
             _ => self.udp(),
         }
     }
