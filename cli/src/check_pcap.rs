@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use alfirk_packet_io::pcap::{PcapReader, LINK_TYPE_ETHERNET};
 use alfirk_roce::icrc;
 use alfirk_roce::wire::{aeth, bth, ethernet, icrc as trailer, ipv4, udp};
+use scapy::capture::{self, CaptureError};
 use serde::Serialize;
 
 use crate::exit::{print, Failure, Outcome};
@@ -18,14 +18,14 @@ const MAX_DESCRIBED: usize = 5;
 
 /// Check the IPv4, UDP and ICRC checksums of every packet in a capture.
 ///
-/// Reads pcap files of Ethernet frames, as --pcap and tcpdump write them. Prints one line per file, and exits with 1 when a packet
+/// Reads pcap and pcapng files of Ethernet frames, as --pcap, --trace and tcpdump write them. Prints one line per file, and exits with 1 when a packet
 /// is bad.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example:
   alfirk check-pcap /tmp/pcaps/s1-eth2_out.pcap")]
 pub struct Args {
-    /// Captures in pcap format
+    /// Captures in pcap or pcapng format
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 
@@ -92,7 +92,7 @@ pub fn run(args: &Args) -> Outcome {
     for file in &args.files {
         let refuse = |why| Failure::bad_input(format_args!("{}: {why}", file.display()));
         let content = std::fs::read(file).map_err(|error| refuse(error.to_string()))?;
-        let found = check_capture(&content).map_err(refuse)?;
+        let found = check_capture(&content).map_err(|error| refuse(error.to_string()))?;
         files.insert(file.as_path(), found);
     }
     let good = files.values().all(CaptureCounts::is_good);
@@ -140,15 +140,16 @@ fn table(files: &BTreeMap<&Path, CaptureCounts>) -> String {
     text
 }
 
-/// Checks all frames of the pcap file with the content `capture`.
+/// Checks all frames of a capture with this content. An incomplete last frame, which a killed capture program leaves, is
+/// ignored.
 ///
 /// # Errors
-/// The file is not a pcap file of Ethernet frames.
-fn check_capture(capture: &[u8]) -> Result<CaptureCounts, String> {
+/// The content is not a capture of Ethernet frames.
+fn check_capture(content: &[u8]) -> Result<CaptureCounts, CaptureError> {
     let mut found = CaptureCounts::default();
-    for frame in frames(capture)? {
+    for frame in capture::read(content)? {
         found.frames += 1;
-        let Err(fault) = check_frame(&frame, &mut found) else {
+        let Err(fault) = check_frame(&frame.bytes, &mut found) else {
             continue;
         };
         *match fault {
@@ -162,26 +163,6 @@ fn check_capture(capture: &[u8]) -> Result<CaptureCounts, String> {
         }
     }
     Ok(found)
-}
-
-/// Splits a pcap file into its frames. The file may have either byte order, and times in microseconds or nanoseconds
-/// (draft-ietf-opsawg-pcap).
-///
-/// An incomplete last frame, which a killed capture program leaves, is ignored.
-fn frames(capture: &[u8]) -> Result<Vec<Vec<u8>>, String> {
-    let mut reader = PcapReader::default();
-    reader.feed(capture);
-    let mut frames = Vec::new();
-    while let Some(frame) = reader.next_frame().map_err(|fault| fault.to_string())? {
-        frames.push(frame.bytes);
-    }
-    match reader.link_type() {
-        Some(LINK_TYPE_ETHERNET) => Ok(frames),
-        // A switch creates the file before it has captured a frame.
-        None if capture.is_empty() => Ok(frames),
-        None => Err("not a pcap file".to_owned()),
-        Some(_) => Err("the link type of the capture is not Ethernet".to_owned()),
-    }
 }
 
 /// Verifies the headers, the checksums and the ICRC of a frame, and counts its kind in `found`.
@@ -239,21 +220,17 @@ fn udp_checksum_is_right(ip: &ipv4::View<'_>) -> bool {
 mod tests {
     use super::*;
     use alfirk_packet_io::pcap::PcapWriter;
+    use scapy::{Aeth, Bth, Ether, Icrc, Ipv4, Udp};
 
-    /// A UDP datagram to the RoCEv2 port: an ACK with PSN 7, its ICRC computed.
+    /// An ACK with PSN 7, its ICRC computed.
     fn ack() -> Vec<u8> {
-        let mut ip = vec![
-            0x45, 0, 0, 48, 0, 1, 0x40, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2,
-        ];
-        let sum = ipv4::checksum(&ip);
-        ip[10..12].copy_from_slice(&sum.to_be_bytes());
-        ip.extend([0xc0, 0, 0x12, 0xb7, 0, 28, 0, 0]);
-        ip.extend([0x11, 0x40, 0xff, 0xff, 0, 0, 0, 17, 0, 0, 0, 7]);
-        ip.extend([0x1f, 0, 0, 1]);
-        ip.extend(icrc::compute(&ip).unwrap().to_le_bytes());
-        let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0];
-        frame.extend(ip);
-        frame
+        let packet = Ether::new()
+            / Ipv4::to("10.0.0.2").src("10.0.0.1").flags("DF")
+            / Udp::port(udp::PORT_ROCE).sport(0xc000)
+            / Bth::acknowledge(17, 7)
+            / Aeth::new().syndrome(0x1f).msn(1)
+            / Icrc;
+        packet.build().unwrap()
     }
 
     fn fault(frame: &[u8]) -> Option<Fault> {
@@ -291,6 +268,10 @@ mod tests {
         let found = check_capture(&bytes[..bytes.len() - 1]).unwrap();
         assert_eq!((found.frames, found.roce, found.bad_icrc), (2, 2, 1));
         assert!(found.bad[0].starts_with("frame 2: ICRC"), "{:?}", found.bad);
+        let mut pcapng = Vec::new();
+        let mut writer = capture::Writer::new(capture::Format::Pcapng, &mut pcapng, "s1").unwrap();
+        writer.write(1, &bad).unwrap();
+        assert_eq!(check_capture(&pcapng).unwrap().bad_icrc, 1);
         assert!(check_capture(b"GIF89a and so on").is_err());
         assert_eq!(check_capture(b""), Ok(CaptureCounts::default()));
     }

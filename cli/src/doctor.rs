@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use alfirk_roce::rc::AckTimeout;
 use clap::ValueEnum;
+use scapy::live::{interfaces, Interface};
 use serde::Serialize;
 
 use crate::exit::{print, Failure, Outcome};
@@ -195,10 +196,14 @@ pub fn run(args: &Args) -> Outcome {
     let verdict = |n| Verdict::new(AckTimeout::new(n), args.retry_count, dead_after);
     let verdict = exponent.and_then(verdict);
     if args.json {
-        let uses = serde_json::json!({ "uses": diagnoses, "queue_pairs": verdict });
+        let interfaces: Vec<_> = interfaces().iter().map(interface_json).collect();
+        let uses = serde_json::json!({ "uses": diagnoses, "queue_pairs": verdict, "interfaces": interfaces });
         print(format_args!("{uses}\n"))?;
     } else {
         print(report(&diagnoses))?;
+        if args.uses.is_empty() {
+            print(interface_lines(&interfaces()))?;
+        }
         if let Some(verdict) = &verdict {
             let state = if verdict.is_enough() {
                 "note"
@@ -249,6 +254,36 @@ fn report(diagnoses: &[Diagnosis]) -> String {
         for what in &one.missing {
             text += &format!("         - {what}\n");
         }
+    }
+    text
+}
+
+fn interface_json(interface: &Interface) -> serde_json::Value {
+    serde_json::json!({
+        "name": interface.name,
+        "mac": interface.mac,
+        "addresses": interface.addresses,
+        "up": interface.is_up,
+        "carrier": interface.has_carrier,
+    })
+}
+
+/// A line for each interface, to which switches and hosts can be attached.
+fn interface_lines(interfaces: &[Interface]) -> String {
+    let mut text = String::from("network interfaces:\n");
+    for interface in interfaces {
+        let state = match (interface.is_up, interface.has_carrier) {
+            (false, _) => "down",
+            (true, false) => "no carrier",
+            (true, true) => "up",
+        };
+        let mac = interface.mac.as_deref().unwrap_or("-");
+        let addresses = interface.addresses.join(" ");
+        let line = format!("  {:<15} {state:<10} {mac}  {addresses}", interface.name);
+        text += &format!("{}\n", line.trim_end());
+    }
+    if interfaces.is_empty() {
+        text += "  none\n";
     }
     text
 }
@@ -366,6 +401,27 @@ mod tests {
         assert!(!text.contains("not root"), "{text}");
         assert!(!text.contains("ip is not on PATH"), "{text}");
         assert!(text.contains("BF_P4C"), "{text}");
+    }
+
+    #[test]
+    fn interfaces_have_states_and_addresses() {
+        let interface = |name: &str, is_up, has_carrier| Interface {
+            name: name.to_owned(),
+            mac: Some("02:00:00:00:00:01".to_owned()),
+            addresses: vec!["10.0.0.1/24".to_owned()],
+            is_up,
+            has_carrier,
+        };
+        let text = interface_lines(&[
+            interface("veth0", true, true),
+            interface("veth1", true, false),
+        ]);
+        assert!(
+            text.contains("  veth0           up         02:00:00:00:00:01  10.0.0.1/24\n"),
+            "{text}"
+        );
+        assert!(text.contains("  veth1           no carrier "), "{text}");
+        assert!(interface_lines(&[]).contains("none"));
     }
 
     #[test]

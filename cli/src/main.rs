@@ -16,7 +16,7 @@ mod lsp;
 mod machine;
 mod manual;
 mod p4c;
-
+mod packet;
 mod program;
 mod reproduce;
 mod run;
@@ -86,6 +86,7 @@ enum Command {
     P4c(alfirk_compiler::driver::P4cArgs),
     #[command(hide = true)]
     P4cDriver(alfirk_compiler::driver::StepArgs),
+    Packet(packet::Args),
     Reproduce(reproduce::Args),
     Run(run::Args),
     Switch(alfirk_switch::SwitchArgs),
@@ -115,6 +116,7 @@ impl Command {
             Command::Man(args) => manual::man(&args, Cli::command()),
             Command::P4c(args) => p4c::run(&args),
             Command::P4cDriver(args) => p4c::run_steps(&args),
+            Command::Packet(args) => packet::run(&args),
             Command::Reproduce(args) => reproduce::run(&args),
             Command::Run(args) => run::run(args),
             Command::Switch(args) => switch::run(&args),
@@ -147,7 +149,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
         "Fabric",
         &["switch", "ctrl", "cli", "link", "host", "topology", "vxlan"],
     ),
-    ("Teaching", &["view", "check-pcap"]),
+    ("Packets", &["packet", "check-pcap", "view"]),
     (
         "This machine",
         &["doctor", "version", "completions", "man", "help"],

@@ -5,7 +5,7 @@
 //! - [`wire`]: lengths of frames on a link,
 //! - [`frame`]: frames that share bytes,
 //! - [`link`] and [`loss_filter`]: emulated links and deliberate loss,
-//! - [`pcap`]: the format of captures.
+//! - [`pcap`] and [`pcapng`]: the formats of captures.
 //!
 //! The feature adds packet sockets, epoll, netlink, clocks and files.
 
@@ -13,6 +13,7 @@ pub mod frame;
 pub mod link;
 pub mod loss_filter;
 pub mod pcap;
+pub mod pcapng;
 pub mod wire;
 
 #[cfg(feature = "driver")]

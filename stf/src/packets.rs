@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use scapy::{p4::Program, Mask};
+
 use crate::keys::hex;
 use crate::parse::Pattern;
 
@@ -65,7 +67,9 @@ impl Packets {
 
     /// Compares received with expected packets, port by port and in order. Ports without commands in the test are
     /// ignored: p4c's tester has no interfaces for them.
-    pub fn failures(&self) -> Vec<Failure> {
+    ///
+    /// `json`: BMv2 JSON of the program, whose headers messages name.
+    pub fn failures(&self, json: &str) -> Vec<Failure> {
         let mut failures = Vec::new();
         for (port, expected) in &self.expected {
             let received = self.received.get(port).map_or(&[][..], Vec::as_slice);
@@ -75,8 +79,9 @@ impl Packets {
                     (Some(_), None) => continue,
                     (Some(packet), Some(pattern)) if pattern.matches(packet) => continue,
                     (Some(packet), Some(pattern)) => format!(
-                        "the packet at port {port} differs from the expected one\n  expected {pattern}\n  received {}",
-                        hex(packet)
+                        "the packet at port {port} differs from the expected one\n  expected {pattern}\n  received {}{}",
+                        hex(packet),
+                        differences(pattern, packet, json)
                     ),
                 };
                 failures.push(Failure {
@@ -113,6 +118,49 @@ impl Packets {
     }
 }
 
+/// Maximum number of differing fields that a message lists.
+const MAX_DIFFERENCES: usize = 8;
+
+/// Lines with the fields in which a packet differs from a pattern, each line after a line break. The fields are those of
+/// well-known protocols, or of the program's own headers if a packet is none of these.
+fn differences(pattern: &Pattern, packet: &[u8], json: &str) -> String {
+    let (mut expected, bits) = pattern.bytes_and_mask();
+    // What the pattern leaves open is as received, so that both have the same layers there.
+    for ((byte, bits), received) in expected.iter_mut().zip(&bits).zip(packet) {
+        *byte = *byte & bits | received & !bits;
+    }
+    if !pattern.is_exact && packet.len() > expected.len() {
+        expected.extend(&packet[expected.len()..]);
+    }
+    let mask = Mask {
+        bits,
+        ignored: Vec::new(),
+    };
+    let mut pair = [scapy::dissect(&expected), scapy::dissect(packet)];
+    if pair.iter().any(|packet| !is_known(packet)) {
+        if let Ok(program) = Program::from_json(json) {
+            pair = [program.dissect(&expected), program.dissect(packet)];
+        }
+    }
+    let found = scapy::diff(&pair[0], &pair[1], &mask);
+    let mut text = String::new();
+    for difference in found.iter().take(MAX_DIFFERENCES) {
+        text += &format!("\n  {difference}");
+    }
+    if found.len() > MAX_DIFFERENCES {
+        text += &format!("\n  and {} other fields", found.len() - MAX_DIFFERENCES);
+    }
+    text
+}
+
+/// Whether a packet has a well-known protocol after its Ethernet header.
+fn is_known(packet: &scapy::Packet) -> bool {
+    packet
+        .layers()
+        .get(1)
+        .is_some_and(|layer| layer.name() != "Raw")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -128,10 +176,10 @@ mod tests {
         packets.expect(1, 8, Some(ends));
         packets.received(1, vec![1, 2, 3]);
         packets.received(1, vec![0xab]);
-        assert_eq!(packets.failures(), []);
+        assert_eq!(packets.failures(""), []);
         packets.received(1, vec![4]);
         assert_eq!(
-            packets.failures(),
+            packets.failures(""),
             [Failure {
                 line: None,
                 message: "unexpected additional packet at port 1: 04".to_owned()
@@ -143,6 +191,52 @@ mod tests {
     fn an_expectation_without_data_needs_a_packet() {
         let mut packets = Packets::default();
         packets.expect(1, 7, None);
-        assert_eq!(packets.failures()[0].line, Some(7));
+        assert_eq!(packets.failures("")[0].line, Some(7));
+    }
+
+    #[test]
+    fn a_message_names_the_fields_that_differ() {
+        let frame = |ttl: u8| {
+            let packet =
+                scapy::Ether::new() / scapy::Ipv4::to("10.0.0.2").ttl(ttl) / scapy::Udp::port(9);
+            packet.build().unwrap()
+        };
+        let mut digits: Vec<Option<u8>> = frame(64)
+            .iter()
+            .flat_map(|byte| [Some(byte >> 4), Some(byte & 15)])
+            .collect();
+        // Any IPv4 checksum.
+        digits[48..52].fill(None);
+        let mut packets = Packets::default();
+        let is_exact = true;
+        packets.expect(1, 7, Some(Pattern { digits, is_exact }));
+        packets.received(1, frame(63));
+        let message = &packets.failures("")[0].message;
+        let lines: Vec<&str> = message.lines().skip(3).collect();
+        assert_eq!(lines, ["  IP.ttl: expected 64, received 63"], "{message}");
+    }
+
+    #[test]
+    fn headers_of_the_program_are_named() {
+        let json = r#"{
+            "header_types": [{"name": "h_t", "id": 0, "fields": [["kind", 4, false], ["count", 12, false]]}],
+            "headers": [{"name": "mine", "id": 0, "header_type": "h_t", "metadata": false}],
+            "parsers": [{"name": "parser", "id": 0, "init_state": "start", "parse_states": [{
+                "name": "start", "id": 0,
+                "parser_ops": [{"op": "extract", "parameters": [{"type": "regular", "value": "mine"}]}],
+                "transitions": [{"type": "default", "value": null, "mask": null, "next_state": null}]}]}]
+        }"#;
+        let mut packets = Packets::default();
+        let digits = [Some(1), None, Some(0), Some(5)].to_vec();
+        let is_exact = false;
+        packets.expect(1, 7, Some(Pattern { digits, is_exact }));
+        packets.received(1, vec![0x1f, 0x06, 0xaa]);
+        let message = &packets.failures(json)[0].message;
+        let lines: Vec<&str> = message.lines().skip(3).collect();
+        assert_eq!(
+            lines,
+            ["  mine.count: expected 0xf05, received 0xf06"],
+            "{message}"
+        );
     }
 }

@@ -12,11 +12,14 @@ const WAIT_DURATION: Duration = Duration::from_secs(1);
 
 /// Executes all commands of a test, and returns its failures, ordered by line; failures without a line are last.
 ///
+/// `json`: BMv2 JSON of the program, whose headers messages about packets name.
+///
 /// # Errors
 /// When the connection to the switch is lost.
 pub async fn run<T: Target>(
     control: &mut Control<T>,
     lines: &[Line],
+    json: &str,
 ) -> Result<Vec<Failure>, T::Error> {
     let mut packets = Packets::default();
     let mut failures = Vec::new();
@@ -29,7 +32,7 @@ pub async fn run<T: Target>(
         }
     }
     control.target().settle(&mut packets).await?;
-    failures.extend(packets.failures());
+    failures.extend(packets.failures(json));
     failures.sort_by_key(|failure| failure.line.unwrap_or(usize::MAX));
     Ok(failures)
 }

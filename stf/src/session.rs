@@ -17,6 +17,8 @@ use crate::run::{command, run};
 pub struct Session {
     control: Control<Local>,
     packets: Packets,
+    /// BMv2 JSON of the program, whose headers name the fields in which packets differ.
+    json: String,
 }
 
 /// A value that a command has read from the switch.
@@ -43,6 +45,7 @@ impl Session {
         Ok(Session {
             control: Control::new(local, info),
             packets: Packets::default(),
+            json: json.to_owned(),
         })
     }
 
@@ -106,7 +109,7 @@ pub fn run_here(json: &str, lines: &[Line], seed: u64) -> Result<Vec<Failure>, S
 impl Session {
     /// Executes all commands of a test, and returns its failures, ordered by line; failures without a line are last.
     pub fn run(&mut self, lines: &[Line]) -> Vec<Failure> {
-        let done: Result<_, Infallible> = ready(run(&mut self.control, lines));
+        let done: Result<_, Infallible> = ready(run(&mut self.control, lines, &self.json));
         let Ok(failures) = done;
         failures
     }

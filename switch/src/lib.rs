@@ -393,9 +393,7 @@ fn cannot_attach(port: u32, name: &str, pcap: Option<&Path>, error: &io::Error) 
         (io::ErrorKind::NotFound, Some(dir)) if !dir.is_dir() => {
             format!("--pcap {}: no such directory", dir.display())
         }
-        (io::ErrorKind::NotFound, _) => {
-            format!("interface {name} does not exist in this network namespace")
-        }
+        (io::ErrorKind::NotFound, _) => scapy::live::missing_interface(name),
         _ => error.to_string(),
     };
     SwitchError::Failed(format!("{option}: {why}"))

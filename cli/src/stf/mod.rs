@@ -164,8 +164,9 @@ fn on_started_switch(
         .map_err(|error| Failure::failed(format_args!("cannot set up the client: {error}")))?;
     runtime.block_on(async {
         let remote = Remote::start(exe, &program, ports).await?;
+        let json = program.json.to_text();
         let mut control = Control::new(remote, program.p4info);
-        alfirk_stf::run(&mut control, lines).await
+        alfirk_stf::run(&mut control, lines, &json).await
     })
 }
 

@@ -28,6 +28,11 @@ const MASKED: [usize; 7] = [
     ipv4::HEADER_LEN + udp::HEADER_LEN + bth::CONGESTION, // FECN, BECN, reserved
 ];
 
+/// Length of an IPv6 header in bytes.
+const IPV6_HEADER_LEN: usize = 40;
+/// Offset of the hop limit in an IPv6 header.
+const IPV6_HOP_LIMIT: usize = 7;
+
 /// CRC-32 of eight bytes 0xff, which take the place of the InfiniBand LRH.
 const CRC_OF_LRH: u32 = 0x2144_df1c;
 
@@ -47,6 +52,40 @@ pub fn compute_split(headers: &[u8], payload: &Tail, padding: &[u8]) -> Result<u
     }
     let mut hasher = Hasher::new_with_initial(crc);
     hasher.update(padding);
+    Ok(hasher.finalize())
+}
+
+/// Computes the ICRC of a RoCEv2 packet over IPv4, whose header may have options, or over IPv6 without extension headers.
+/// `packet`: from its IP header to the last byte before the ICRC.
+///
+/// Over IPv6, traffic class, flow label and hop limit are replaced by ones.
+///
+/// Fails if a header is truncated.
+pub fn compute_ip(packet: &[u8]) -> Result<u32, WireError> {
+    let is_v6 = packet.first().is_some_and(|byte| byte >> 4 == 6);
+    let header_len = match packet.first() {
+        Some(_) if is_v6 => IPV6_HEADER_LEN,
+        Some(0x45) | None => return compute(packet),
+        Some(byte) => usize::from(byte & 15) * 4,
+    };
+    let header_len = header_len.max(ipv4::HEADER_LEN);
+    let masked_len = header_len + udp::HEADER_LEN + bth::HEADER_LEN;
+    need(Header::Icrc, packet, masked_len)?;
+    let mut masked = packet[..masked_len].to_vec();
+    if is_v6 {
+        masked[0] |= 0x0f;
+        masked[1..4].fill(0xff);
+        masked[IPV6_HOP_LIMIT] = 0xff;
+    } else {
+        masked[1] = 0xff;
+        masked[8] = 0xff;
+        masked[10..12].fill(0xff);
+    }
+    masked[header_len + 6..header_len + 8].fill(0xff);
+    masked[header_len + udp::HEADER_LEN + bth::CONGESTION] = 0xff;
+    let mut hasher = Hasher::new_with_initial(CRC_OF_LRH);
+    hasher.update(&masked);
+    hasher.update(&packet[masked_len..]);
     Ok(hasher.finalize())
 }
 

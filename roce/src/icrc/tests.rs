@@ -45,6 +45,30 @@ fn icrc_agrees_with_scapy() {
 }
 
 #[test]
+fn icrc_over_ipv6_and_over_ipv4_with_options_agrees_with_scapy() {
+    // bytes(IPv6(src="2001:db8::1", dst="2001:db8::2", tc=3, fl=5, hlim=9) / roce), and
+    // bytes(IP(src="10.0.0.1", dst="10.0.0.2", options=[IPOption_NOP()]) / roce), with
+    // roce = UDP(sport=0xc011, dport=4791, chksum=0) / BTH(opcode=4, dqpn=17, psn=7) / Raw(b"abcd")
+    for text in [
+        "60300005001c1109 20010db8000000000000000000000001 20010db8000000000000000000000002 \
+         c01112b7001c0000 0400ffff0000001100000007 61626364 f1963c4a",
+        "460000340001000040 1164b6 0a000001 0a000002 01000000 c01112b7001c0000 \
+         0400ffff0000001100000007 61626364 1da6a057",
+    ] {
+        let packet = unhex(text);
+        assert_eq!(compute_ip(covered(&packet)), Ok(trailer(&packet)));
+        for length in 0..40 {
+            assert!(compute_ip(&packet[..length]).is_err(), "{length}");
+        }
+    }
+    for (name, packet) in vectors() {
+        assert_eq!(compute_ip(covered(&packet)), Ok(trailer(&packet)), "{name}");
+    }
+    // A header length below the shortest.
+    assert!(compute_ip(&[0x40; 20]).is_err());
+}
+
+#[test]
 fn fields_that_routers_change_do_not_affect_the_icrc() {
     let (_, packet) = vectors().remove(0);
     for at in 0..MASKED_LEN {

@@ -9,26 +9,10 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::rc::Rc;
 
-use alfirk_packet_io::pcap::LINK_TYPE_ETHERNET;
+use alfirk_packet_io::pcapng::{self, Direction};
 
 use super::{Record, Sink};
 use crate::engine::{Observation, Observer};
-
-const SECTION_HEADER: u32 = 0x0a0d_0d0a;
-const INTERFACE_DESCRIPTION: u32 = 1;
-const ENHANCED_PACKET: u32 = 6;
-const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
-/// Section length of a file whose length is not known when it begins.
-const UNKNOWN_LENGTH: u64 = u64::MAX;
-
-const OPT_COMMENT: u16 = 1;
-const IF_NAME: u16 = 2;
-const IF_TSRESOL: u16 = 9;
-const EPB_FLAGS: u16 = 2;
-/// Time resolution of an interface: 10^-9 seconds.
-const NANOSECONDS: u8 = 9;
-const INBOUND: u32 = 1;
-const OUTBOUND: u32 = 2;
 
 /// Captures the frames of all ports of all nodes.
 pub struct PcapngCapture<W> {
@@ -44,12 +28,7 @@ impl<W: Write + 'static> PcapngCapture<W> {
     ///
     /// The file header cannot be written.
     pub fn new(mut writer: W) -> io::Result<(PcapngCapture<W>, Record)> {
-        let mut body = Vec::new();
-        body.extend(BYTE_ORDER_MAGIC.to_le_bytes());
-        body.extend(1_u16.to_le_bytes());
-        body.extend(0_u16.to_le_bytes());
-        body.extend(UNKNOWN_LENGTH.to_le_bytes());
-        write_block(&mut writer, SECTION_HEADER, &body)?;
+        pcapng::write_section(&mut writer)?;
         let (sink, record) = Sink::new(writer, W::flush);
         let interfaces = BTreeMap::new();
         Ok((PcapngCapture { sink, interfaces }, record))
@@ -63,88 +42,34 @@ impl<W: Write + 'static> PcapngCapture<W> {
         }
         let number = self.interfaces.len() as u32;
         self.interfaces.insert(key, number);
-        let mut body = Vec::new();
-        body.extend((LINK_TYPE_ETHERNET as u16).to_le_bytes());
-        body.extend(0_u16.to_le_bytes());
-        // Snap length 0: frames are not truncated.
-        body.extend(0_u32.to_le_bytes());
-        add_option(&mut body, IF_NAME, format!("{node}:{port}").as_bytes());
-        add_option(&mut body, IF_TSRESOL, &[NANOSECONDS]);
-        end_options(&mut body);
+        let name = format!("{node}:{port}");
         self.sink
             .borrow_mut()
-            .write(|writer| write_block(writer, INTERFACE_DESCRIPTION, &body));
+            .write(|writer| pcapng::write_interface(writer, &name));
         number
-    }
-
-    fn packet(
-        &mut self,
-        now: u64,
-        interface: u32,
-        frame: &[u8],
-        direction: u32,
-        comment: Option<&str>,
-    ) {
-        let len = u32::try_from(frame.len()).unwrap_or(u32::MAX);
-        let mut body = Vec::with_capacity(frame.len() + 64);
-        for number in [interface, (now >> 32) as u32, now as u32, len, len] {
-            body.extend(number.to_le_bytes());
-        }
-        body.extend(frame);
-        pad(&mut body);
-        if let Some(comment) = comment {
-            add_option(&mut body, OPT_COMMENT, comment.as_bytes());
-        }
-        add_option(&mut body, EPB_FLAGS, &direction.to_le_bytes());
-        end_options(&mut body);
-        self.sink
-            .borrow_mut()
-            .write(|writer| write_block(writer, ENHANCED_PACKET, &body));
     }
 }
 
 impl<W: Write + 'static> Observer for PcapngCapture<W> {
     fn observe(&mut self, now: u64, name: &str, observation: Observation<'_>) {
         let (port, frame, direction, comment) = match observation {
-            Observation::Transmit { port, frame } => (port, frame, OUTBOUND, None),
-            Observation::Receive { port, frame } => (port, frame, INBOUND, None),
+            Observation::Transmit { port, frame } => (port, frame, Direction::Outbound, None),
+            Observation::Receive { port, frame } => (port, frame, Direction::Inbound, None),
             Observation::Drop {
                 port,
                 frame: Some(frame),
                 reason,
                 ..
-            } => (port, frame, OUTBOUND, Some(reason.as_str())),
+            } => (port, frame, Direction::Outbound, Some(reason.as_str())),
             Observation::Drop { frame: None, .. }
             | Observation::Note(_)
             | Observation::Group { .. } => return,
         };
         let interface = self.interface(name, port);
-        self.packet(now, interface, frame, direction, comment);
+        self.sink.borrow_mut().write(|writer| {
+            pcapng::write_packet(writer, now, interface, frame, Some(direction), comment)
+        });
     }
-}
-
-/// Writes a block: type, length, body, length. The body is padded to a multiple of 4 bytes.
-fn write_block(writer: &mut impl Write, kind: u32, body: &[u8]) -> io::Result<()> {
-    let len = body.len() as u32 + 12;
-    writer.write_all(&kind.to_le_bytes())?;
-    writer.write_all(&len.to_le_bytes())?;
-    writer.write_all(body)?;
-    writer.write_all(&len.to_le_bytes())
-}
-
-fn add_option(body: &mut Vec<u8>, code: u16, value: &[u8]) {
-    body.extend(code.to_le_bytes());
-    body.extend((value.len() as u16).to_le_bytes());
-    body.extend(value);
-    pad(body);
-}
-
-fn end_options(body: &mut Vec<u8>) {
-    body.extend([0; 4]);
-}
-
-fn pad(body: &mut Vec<u8>) {
-    body.resize(body.len().next_multiple_of(4), 0);
 }
 
 #[cfg(test)]

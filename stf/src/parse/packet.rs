@@ -33,6 +33,26 @@ impl Pattern {
     }
 }
 
+impl Pattern {
+    /// The digits as bytes, with 0 for `*`, and a mask whose bits are 1 where a digit is given. Of an odd number of digits
+    /// the last one is the upper half of a byte.
+    pub fn bytes_and_mask(&self) -> (Vec<u8>, Vec<u8>) {
+        let byte = |digits: &[Option<u8>], of: fn(Option<u8>) -> u8| {
+            let half = |at: usize| digits.get(at).map_or(0, |digit| of(*digit));
+            half(0) << 4 | half(1)
+        };
+        self.digits
+            .chunks(2)
+            .map(|digits| {
+                (
+                    byte(digits, |digit| digit.unwrap_or(0)),
+                    byte(digits, |digit| if digit.is_some() { 15 } else { 0 }),
+                )
+            })
+            .unzip()
+    }
+}
+
 impl fmt::Display for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for digit in &self.digits {
