@@ -39,7 +39,7 @@
 //!
 //! # Dissecting
 //!
-//! [`dissect`] has a result for any bytes, and building it returns the same bytes:
+//! [`dissect()`] has a result for any bytes, and building it returns the same bytes:
 //!
 //! ```
 //! # use scapy::{dissect, Ether, Ipv4, Tcp};
