@@ -18,8 +18,8 @@ const MAX_DESCRIBED: usize = 5;
 
 /// Check the IPv4, UDP and ICRC checksums of every packet in a capture.
 ///
-/// Reads pcap and pcapng files of Ethernet frames, as --pcap, --trace and tcpdump write them. Prints one line per file, and exits with 1 when a packet
-/// is bad.
+/// Reads pcap and pcapng files of Ethernet frames, as --pcap, --trace and tcpdump write them. Prints one line per file, and exits
+/// with 1 when a packet is bad.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example:

@@ -129,6 +129,18 @@ impl PacketSocket {
     /// # Errors
     /// As [`PacketSocket::open`].
     pub fn with_ring(interface: u32, ring: usize) -> io::Result<PacketSocket> {
+        PacketSocket::new(interface, ring, false)
+    }
+
+    /// Opens a socket that also receives the frames that this machine sends through the interface, as captures have them.
+    ///
+    /// # Errors
+    /// As [`PacketSocket::open`].
+    pub fn with_outgoing(interface: u32) -> io::Result<PacketSocket> {
+        PacketSocket::new(interface, 0, true)
+    }
+
+    fn new(interface: u32, ring: usize, with_outgoing: bool) -> io::Result<PacketSocket> {
         // With protocol 0 nothing is received before `bind` sets the interface.
         let mut socket = PacketSocket {
             ring: None,
@@ -137,8 +149,10 @@ impl PacketSocket {
         };
         set(&socket.fd, libc::PACKET_AUXDATA, &1)?;
         set(&socket.fd, libc::PACKET_VNET_HDR, &1)?;
-        // Frames sent by this switch must not be received.
-        set(&socket.fd, libc::PACKET_IGNORE_OUTGOING, &1)?;
+        // A switch must not receive the frames that it sends.
+        if !with_outgoing {
+            set(&socket.fd, libc::PACKET_IGNORE_OUTGOING, &1)?;
+        }
         // A size above the system's limit needs CAP_NET_ADMIN; without it, the limit applies.
         set_socket_recv_buffer_size_force(&socket.fd, SOCKET_BUFFER)
             .or_else(|_| set_socket_recv_buffer_size(&socket.fd, SOCKET_BUFFER))?;

@@ -417,7 +417,8 @@ def _in_namespace(script: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.root
 def sent_packets_are_sniffed() -> None:
-    packet = 'Ether(src="02:00:00:00:00:01")/IP(dst="10.0.0.2")/UDP(dport=9)/"abc"'
+    # The kernel removes the tag, and reports it beside the frame.
+    packet = 'Ether(src="02:00:00:00:00:01")/Dot1Q(vlan=5)/IP(dst="10.0.0.2")/UDP(dport=9)/"abc"'
     done = _in_namespace(
         # The sender repeats the packet until the receiver, which starts later, has enough.
         f"""$ALFIRK packet send -i v0 '{packet}' --count 200 --interval 50ms &

@@ -33,7 +33,7 @@ impl fmt::Display for ExpressionError {
             expression,
         } = self;
         write!(f, "column {column}: {problem}")?;
-        if !expression.contains('\n') {
+        if !expression.is_empty() && !expression.contains('\n') {
             write!(f, "\n  {expression}\n  {:>column$}", "^")?;
         }
         Ok(())

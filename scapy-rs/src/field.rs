@@ -386,7 +386,7 @@ pub(crate) fn write_bits(bytes: &mut [u8], position: usize, width: usize, bits: 
         let value = bits[from / 8] >> (7 - from % 8) & 1;
         let to = position + bit;
         let mask = 1 << (7 - to % 8);
-        bytes[to / 8] = bytes[to / 8] & !mask | value * mask;
+        bytes[to / 8] = (bytes[to / 8] & !mask) | (value * mask);
     }
 }
 

@@ -8,6 +8,9 @@ use std::sync::Arc;
 use crate::field::{nearest, Access, Field};
 use crate::value::Value;
 
+/// Function that changes the length of a header; see [`Protocol::relayout`].
+pub type Relayout = fn(before: &[u8], header: &mut Vec<u8>);
+
 /// A protocol: its name, its fields and its place among others.
 pub struct Protocol {
     /// Name in expressions and in `show`, as in scapy where scapy has the layer: `Ether`, `IP`, `BTH`.
@@ -26,7 +29,7 @@ pub struct Protocol {
     pub next: fn(&[Layer], &[u8]) -> Option<&'static Protocol>,
     /// Brings the length of a header in line with its fields, after one was set. The first argument is the header
     /// before the change.
-    pub relayout: Option<fn(&[u8], &mut Vec<u8>)>,
+    pub relayout: Option<Relayout>,
 }
 
 impl Protocol {

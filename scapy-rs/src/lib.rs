@@ -39,7 +39,7 @@
 //!
 //! # Dissecting
 //!
-//! [`dissect`] has a result for any bytes, and building it returns the same bytes:
+//! [`dissect()`] has a result for any bytes, and building it returns the same bytes:
 //!
 //! ```
 //! # use scapy::{dissect, Ether, Ipv4, Tcp};
@@ -95,7 +95,7 @@ pub use dissect::{dissect, dissect_as};
 pub use expression::{parse, parse_with, ExpressionError};
 pub use field::{hex, Access, Field, Kind, Names};
 pub use filter::Filter;
-pub use layer::{FieldError, Layer, Protocol, ProtocolRef};
+pub use layer::{FieldError, Layer, Protocol, ProtocolRef, Relayout};
 pub use layers::*;
 pub use options::Form;
 pub use packet::Packet;

@@ -1,20 +1,24 @@
-//! Packets on network interfaces, by `pnet_datalink`: send, sniff, send and receive. Needs the right to open packet
-//! sockets (root, or the capability `CAP_NET_RAW`).
+//! Packets on network interfaces: send, sniff, send and receive. Needs the right to open packet sockets (root, or the
+//! capability `CAP_NET_RAW`).
+//!
+//! `pnet_datalink` lists interfaces and sends. Frames are received by `alfirk_packet_io`, which inserts the VLAN tags that
+//! the kernel removes, completes checksums that the kernel leaves to the network card, and splits segments that it
+//! merged.
 
+use std::collections::VecDeque;
 use std::io;
 use std::time::{Duration, Instant};
 
-use pnet_datalink::{Channel, Config, DataLinkReceiver, DataLinkSender, NetworkInterface};
+use alfirk_packet_io::{monotonic, PacketSocket, Poller, ReceiveBatch, TakeOutcome};
+use pnet_datalink::{Channel, Config, DataLinkSender, NetworkInterface};
 
 use crate::field::nearest;
 use crate::layer::FieldError;
 use crate::protocols::{ARP, BTH, ICMP, ICMPV6, IP, IPV6, TCP, UDP};
 use crate::{dissect, Filter, Layer, Packet};
 
-/// Size of a frame buffer in bytes: the largest frame of a packet socket.
-const BUFFER: usize = 65_536;
-/// Time after which a waiting receiver checks its time limit.
-const POLL: Duration = Duration::from_millis(50);
+/// Size of pnet's buffer for a frame, in bytes: more than the largest frame of a packet socket.
+const BUFFER: usize = 65_536 + 256;
 
 /// Error of an interface.
 #[derive(Debug, thiserror::Error)]
@@ -93,51 +97,54 @@ pub fn missing_interface(name: &str) -> String {
     format!("interface {name} does not exist in this network namespace, which has {all}{hint}")
 }
 
-/// An open interface.
-pub struct Socket {
-    name: String,
-    sender: Box<dyn DataLinkSender>,
-    receiver: Box<dyn DataLinkReceiver>,
+fn interface(name: &str) -> Result<NetworkInterface, LiveError> {
+    let all = pnet_datalink::interfaces().into_iter();
+    let mut found = all.filter(|interface| interface.name == name);
+    found
+        .next()
+        .ok_or_else(|| LiveError::NoInterface(missing_interface(name)))
 }
 
-impl std::fmt::Debug for Socket {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Socket({})", self.name)
+fn refused(interface: &str, error: io::Error) -> LiveError {
+    LiveError::Open {
+        interface: interface.to_owned(),
+        hint: match error.kind() {
+            io::ErrorKind::PermissionDenied => "; run it as root, or with CAP_NET_RAW",
+            _ => "",
+        },
+        error,
     }
 }
 
-impl Socket {
-    /// Opens an interface for frames in both directions.
+/// Sender of frames on an interface.
+pub struct Sender {
+    name: String,
+    channel: Box<dyn DataLinkSender>,
+}
+
+impl std::fmt::Debug for Sender {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Sender({})", self.name)
+    }
+}
+
+impl Sender {
+    /// Opens an interface.
     ///
     /// # Errors
     /// If there is no such interface, or this process may not open packet sockets.
-    pub fn open(name: &str) -> Result<Socket, LiveError> {
-        let found = pnet_datalink::interfaces()
-            .into_iter()
-            .find(|interface| interface.name == name);
-        let interface: NetworkInterface =
-            found.ok_or_else(|| LiveError::NoInterface(missing_interface(name)))?;
+    pub fn open(name: &str) -> Result<Sender, LiveError> {
+        let interface = interface(name)?;
         let config = Config {
             write_buffer_size: BUFFER,
-            read_buffer_size: BUFFER,
-            read_timeout: Some(POLL),
             ..Config::default()
         };
-        let refused = |error: io::Error| LiveError::Open {
-            interface: name.to_owned(),
-            hint: match error.kind() {
-                io::ErrorKind::PermissionDenied => "; run it as root, or with CAP_NET_RAW",
-                _ => "",
-            },
-            error,
-        };
-        match pnet_datalink::channel(&interface, config).map_err(refused)? {
-            Channel::Ethernet(sender, receiver) => Ok(Socket {
+        match pnet_datalink::channel(&interface, config).map_err(|error| refused(name, error))? {
+            Channel::Ethernet(channel, _) => Ok(Sender {
                 name: name.to_owned(),
-                sender,
-                receiver,
+                channel,
             }),
-            _ => Err(refused(io::Error::other("not an Ethernet interface"))),
+            _ => Err(refused(name, io::Error::other("not an Ethernet interface"))),
         }
     }
 
@@ -146,9 +153,53 @@ impl Socket {
     /// # Errors
     /// If the interface is down, or the frame is longer than its MTU allows.
     pub fn send(&mut self, frame: &[u8]) -> Result<(), LiveError> {
-        let sent = self.sender.send_to(frame, None);
+        let sent = self.channel.send_to(frame, None);
         let sent = sent.unwrap_or_else(|| Err(io::Error::other("the frame is too long")));
-        sent.map_err(|error| self.error("send", error))
+        sent.map_err(|error| LiveError::Io {
+            action: "send",
+            interface: self.name.clone(),
+            error,
+        })
+    }
+}
+
+/// Receiver of the frames of an interface, in both directions.
+pub struct Receiver {
+    name: String,
+    socket: PacketSocket,
+    batch: ReceiveBatch,
+    poller: Poller,
+    /// Frames that were received together with an earlier one.
+    frames: VecDeque<Vec<u8>>,
+}
+
+impl std::fmt::Debug for Receiver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Receiver({})", self.name)
+    }
+}
+
+impl Receiver {
+    /// Opens an interface.
+    ///
+    /// # Errors
+    /// As for [`Sender::open`].
+    pub fn open(name: &str) -> Result<Receiver, LiveError> {
+        let interface = interface(name)?;
+        let open = || -> io::Result<(PacketSocket, Poller)> {
+            let socket = PacketSocket::with_outgoing(interface.index)?;
+            let poller = Poller::new()?;
+            poller.add(&socket, 0)?;
+            Ok((socket, poller))
+        };
+        let (socket, poller) = open().map_err(|error| refused(name, error))?;
+        Ok(Receiver {
+            name: name.to_owned(),
+            socket,
+            batch: ReceiveBatch::default(),
+            poller,
+            frames: VecDeque::new(),
+        })
     }
 
     /// Waits for the next frame; `None` at the end of the time.
@@ -156,32 +207,36 @@ impl Socket {
     /// # Errors
     /// If the interface is removed or goes down.
     pub fn receive(&mut self, until: Option<Instant>) -> Result<Option<Vec<u8>>, LiveError> {
-        loop {
-            match self.receiver.next() {
-                Ok(frame) => return Ok(Some(frame.to_vec())),
-                Err(error) if is_timeout(&error) => {}
-                Err(error) => return Err(self.error("receive", error)),
-            }
-            if until.is_some_and(|until| Instant::now() >= until) {
-                return Ok(None);
-            }
-        }
-    }
-
-    fn error(&self, action: &'static str, error: io::Error) -> LiveError {
-        LiveError::Io {
-            action,
+        let failed = |error: io::Error| LiveError::Io {
+            action: "receive",
             interface: self.name.clone(),
             error,
+        };
+        let mut ready = Vec::new();
+        loop {
+            if let Some(frame) = self.frames.pop_front() {
+                return Ok(Some(frame));
+            }
+            let frames = &mut self.frames;
+            let taken = self
+                .socket
+                .take(&mut self.batch, |frame| frames.push_back(frame.to_vec()));
+            match taken.map_err(failed)? {
+                TakeOutcome::Whole | TakeOutcome::Malformed => continue,
+                TakeOutcome::Down => return Err(failed(io::ErrorKind::NetworkDown.into())),
+                TakeOutcome::Nothing => {}
+            }
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return Ok(None);
+            }
+            let deadline = left.map(|left| {
+                let left = u64::try_from(left.as_nanos()).unwrap_or(u64::MAX);
+                monotonic().saturating_add(left)
+            });
+            self.poller.wait(deadline, &mut ready).map_err(failed)?;
         }
     }
-}
-
-fn is_timeout(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
-    )
 }
 
 /// Sends a packet once.
@@ -190,23 +245,23 @@ fn is_timeout(error: &io::Error) -> bool {
 /// If the packet cannot be built, or the interface does not send it.
 pub fn send(packet: &Packet, interface: &str) -> Result<(), LiveError> {
     let frame = packet.build()?;
-    Socket::open(interface)?.send(&frame)
+    Sender::open(interface)?.send(&frame)
 }
 
 /// Passes the frames of an interface that match a filter to a function, until it returns false or the time ends.
 /// Frames that this machine sends are included.
 ///
 /// # Errors
-/// As for [`Socket::open`] and [`Socket::receive`].
+/// As for [`Receiver::open`] and [`Receiver::receive`].
 pub fn sniff(
     interface: &str,
     filter: Option<&Filter>,
     limit: Option<Duration>,
     mut each: impl FnMut(&[u8], &Packet) -> bool,
 ) -> Result<(), LiveError> {
-    let mut socket = Socket::open(interface)?;
+    let mut receiver = Receiver::open(interface)?;
     let until = limit.map(|limit| Instant::now() + limit);
-    while let Some(frame) = socket.receive(until)? {
+    while let Some(frame) = receiver.receive(until)? {
         let packet = dissect(&frame);
         if filter.is_none_or(|filter| filter.matches(&packet)) && !each(&frame, &packet) {
             break;
@@ -229,10 +284,10 @@ pub fn srp1(
 ) -> Result<Option<Packet>, LiveError> {
     let sent = packet.built()?;
     let frame = packet.build()?;
-    let mut socket = Socket::open(interface)?;
-    socket.send(&frame)?;
+    let mut receiver = Receiver::open(interface)?;
+    Sender::open(interface)?.send(&frame)?;
     let until = Instant::now() + limit;
-    while let Some(received) = socket.receive(Some(until))? {
+    while let Some(received) = receiver.receive(Some(until))? {
         let received = dissect(&received);
         if is_reply(&sent, &received) {
             return Ok(Some(received));

@@ -221,7 +221,7 @@ impl Stack<'_> {
         let mut layer = self.ports(layer);
         if self.below(2) == 0 {
             let numbers = [self.below(65_536), self.below(15), self.below(65_536)];
-            let options = vec![
+            let options = [
                 option("MSS", numbers[0]),
                 "NOP".into(),
                 option("WScale", numbers[1]),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use scapy::live::{self, LiveError, Socket};
+use scapy::live::{self, LiveError, Receiver, Sender};
 
 use super::input::Headers;
 use super::output::{Form, Output, Shape};
@@ -45,7 +45,7 @@ pub struct SendArgs {
 /// Show the packets of an interface.
 ///
 /// Needs root, or the capability CAP_NET_RAW. Packets that this machine sends are shown, too. It ends after --count packets or
-/// --timeout, or by Ctrl-C.
+/// --timeout, or by Ctrl-C. Prints one line for each packet, unless another form is chosen.
 #[derive(Debug, clap::Args)]
 #[command(after_help = r#"Examples:
   sudo alfirk packet sniff -i veth0
@@ -100,7 +100,7 @@ pub fn send(args: &SendArgs) -> Outcome {
             ))),
         };
     }
-    let mut socket = Socket::open(&args.interface).map_err(failure)?;
+    let mut sender = Sender::open(&args.interface).map_err(failure)?;
     let mut is_first = true;
     for _ in 0..args.count {
         for frame in &frames {
@@ -108,7 +108,7 @@ pub fn send(args: &SendArgs) -> Outcome {
                 std::thread::sleep(args.interval);
             }
             is_first = false;
-            socket.send(&frame.bytes).map_err(failure)?;
+            sender.send(&frame.bytes).map_err(failure)?;
         }
     }
     Ok(())
@@ -118,12 +118,12 @@ pub fn send(args: &SendArgs) -> Outcome {
 pub fn sniff(args: &SniffArgs) -> Outcome {
     let input = args.headers.load()?;
     let filter = super::filter(args.filter.as_deref(), &input)?;
-    let mut socket = Socket::open(&args.interface).map_err(failure)?;
+    let mut receiver = Receiver::open(&args.interface).map_err(failure)?;
     let mut output = Output::new(args.form.or(Shape::Summary), args.write.as_deref())?;
     let until = args.timeout.map(|limit| Instant::now() + limit);
     let mut left = args.count.unwrap_or(usize::MAX);
     while left > 0 {
-        let Some(frame) = socket.receive(until).map_err(failure)? else {
+        let Some(frame) = receiver.receive(until).map_err(failure)? else {
             break;
         };
         let packet = input.dissect(&frame);

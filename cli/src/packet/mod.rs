@@ -22,7 +22,7 @@ use output::{Form, Output};
 /// Exit codes: 0 success; 1 packets differ, or an interface cannot send or receive; 2 wrong usage or bad input.
 #[derive(Debug, clap::Args)]
 #[command(after_help = r#"Examples:
-  alfirk packet craft 'Ether()/IP(dst="10.0.0.2")/UDP(dport=4791)/BTH(opcode="SEND_ONLY", psn=7)/Raw("abc")/ICRC()'
+  alfirk packet craft 'Ether()/IP(dst="10.0.0.2")/UDP(dport=4791)/BTH(psn=7)/Raw("abc")/ICRC()'
   alfirk packet dissect capture.pcap --filter 'BTH.opcode == ACKNOWLEDGE'
   alfirk packet diff sent.pcap received.pcap --ignore IP.ttl --ignore IP.chksum
   sudo alfirk packet sniff -i h1-eth0 --filter 'IP.dst in 10.0.0.0/8' --count 3"#)]
@@ -45,10 +45,10 @@ enum Action {
 /// Build a packet from an expression.
 ///
 /// A layer is its name with the values of fields in parentheses: numbers, text in quotes, bytes (b"\x00"), lists and tuples. Text in
-/// the place of a layer is a payload; "x"*100 repeats it.
+/// the place of a layer is a payload; "x"*100 repeats it. Prints hexadecimal digits, unless another form is chosen.
 #[derive(Debug, clap::Args)]
 #[command(after_help = r#"Examples:
-  alfirk packet craft 'Ether()/IP(dst="10.0.0.2", ttl=1)/TCP(dport=80, flags="S", options=[("MSS", 1460)])' --show
+  alfirk packet craft 'IP(dst="10.0.0.2", ttl=1)/TCP(flags="S", options=[("MSS", 1460)])' --show
   alfirk packet craft 'Ether()/IP(dst="10.0.0.2", chksum=0xdead)/UDP()/"abc"' --write wrong.pcap
   alfirk packet craft --p4 mine.p4 'ethernet(etherType=0x1212)/myTunnel(dst_id=2)/"abc"' --hexdump"#)]
 struct CraftArgs {
@@ -68,9 +68,11 @@ struct CraftArgs {
 }
 
 /// Show the layers and fields of packets.
+///
+/// Prints all fields, unless another form is chosen.
 #[derive(Debug, clap::Args)]
 #[command(after_help = r#"Examples:
-  alfirk packet dissect 020000000002020000000001080045000014000100004006
+  alfirk packet dissect ffffffffffff020000000001080600010800060400010200000000010a0000010000000000000a000002
   alfirk packet dissect capture.pcapng --filter 'UDP.dport == 4791' --summary
   alfirk packet dissect capture.pcap --recompute --write repaired.pcap"#)]
 struct DissectArgs {
@@ -135,7 +137,8 @@ struct DiffArgs {
 
 /// Write random packets, for tests of switches and parsers.
 ///
-/// They are well-formed stacks of layers with random fields. Equal seeds have equal packets.
+/// They are well-formed stacks of layers with random fields. Equal seeds have equal packets. Prints hexadecimal digits, unless another form is
+/// chosen.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example:
