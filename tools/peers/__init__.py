@@ -1,4 +1,4 @@
-"""Other software switches that do the work of ``bmv2/benches/peers.rs`` on this machine, where they are installed."""
+"""Other software switches that do the work of ``bmv2/benches/peers.rs``, where they are installed."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class _Program:
         for name in ("bpf_object__open_file", "bpf_object__find_program_by_name"):
             getattr(self._bpf, name).restype = ctypes.c_void_p
         self._object = ctypes.c_void_p(self._bpf.bpf_object__open_file(str(path).encode(), None))
-        if not self._object or self._bpf.bpf_object__load(self._object):
+        if self._object.value is None or self._bpf.bpf_object__load(self._object):
             msg = "the kernel does not load the program: needs root"
             raise NotInstalledError(msg)
         program = ctypes.c_void_p(self._bpf.bpf_object__find_program_by_name(self._object, b"route"))
@@ -137,7 +137,8 @@ def prefix(index: int, prefixes: int) -> tuple[int, int]:
 
 def frame(address: int) -> bytes:
     """Return a frame of 64 bytes to an IPv4 address."""
-    header = bytearray(struct.pack(">BBHHHBBHII", 0x45, 0, 50, 0x1234, 0x4000, 64, 17, 0, 0x0B000001, address))
+    fields = (0x45, 0, 50, 0x1234, 0x4000, 64, 17, 0, 0x0B000001, address)
+    header = bytearray(struct.pack(">BBHHHBBHII", *fields))
     total = sum(struct.unpack(">10H", header))
     total = (total & 0xFFFF) + (total >> 16)
     header[10:12] = struct.pack(">H", ~((total & 0xFFFF) + (total >> 16)) & 0xFFFF)
