@@ -12,6 +12,7 @@ import fcntl
 import json
 import os
 import resource
+import shutil
 import socket
 import statistics
 import struct
@@ -24,6 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import peers
 from alfirk_ptf.group import Entry
 from alfirk_ptf.live import DEVICE_ID, MAIN_PROGRAM, compile_program, switch, veth_pairs
 from alfirk_ptf.p4runtime import Client
@@ -70,6 +72,7 @@ def main() -> int:
     switch_start(alfirk)
     if not options.skip_cargo:
         cargo_benches()
+        other_switches()
     if os.geteuid() == 0:
         over_veth(alfirk, 64)
         over_veth(alfirk, 1024, " (target 1.00)")
@@ -220,6 +223,21 @@ def cargo_benches() -> None:
         check=False,
     )
     sys.stdout.write(done.stdout)
+
+
+def other_switches() -> None:
+    """Measure the work of the benchmark ``peers`` on other software switches, where they are installed."""
+    for prefixes in (1_000, 100_000):
+        try:
+            result = f"{peers.xdp(prefixes):.0f} ns per frame (the time of a test run, with its harness)"
+        except peers.NotInstalledError as error:
+            result = f"not installed: {error}"
+        print_result(f"XDP, {prefixes:,} prefixes", result)
+    for name, command in (("DPDK SWX", "dpdk-pipeline"), ("BMv2", "simple_switch")):
+        if shutil.which(command) is None:
+            print_result(name, f"not installed: no {command} on PATH")
+        else:
+            print_result(name, f"NOT RUN: {command} has no measurement of processor time without ports")
 
 
 def over_veth(alfirk: Path, size: int, target: str = "") -> None:

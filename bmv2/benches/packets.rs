@@ -12,7 +12,7 @@ use std::fmt::{self, Display, Formatter};
 use alfirk_bmv2::{Effects, Engine, EntryTarget, KeyMatch, Switch, SwitchOptions};
 use divan::counter::ItemsCount;
 use divan::Bencher;
-use group::{host, ipv4, pass, program, roce, switch, Group, MAIN_PROGRAM};
+use group::{host, ipv4, pass, processor_time, program, roce, switch, Group, MAIN_PROGRAM};
 
 fn main() {
     memory();
@@ -54,14 +54,6 @@ fn compilation() {
         "compilation of the multicast program: {:.1} ms (target: below 50)",
         least as f64 / 1e6
     );
-}
-
-/// Returns the processor time of this thread in nanoseconds.
-fn processor_time() -> u64 {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat");
-    let text = text.expect("Linux has /proc/thread-self/schedstat");
-    let time = text.split(' ').next().and_then(|time| time.parse().ok());
-    time.unwrap_or(0)
 }
 
 /// A case of a benchmark: an engine, and a number of bytes or receivers.

@@ -3,7 +3,7 @@
 use crate::drop_reason::DropReason;
 use crate::exec::ops::Slot;
 use crate::exec::run::Context;
-use crate::frame::{Frame, Rest};
+use crate::frame::{Frame, Rest, SharedFrame};
 use crate::program::Meta;
 use crate::steps::LogLine;
 use crate::trace::TraceLine;
@@ -93,7 +93,7 @@ pub(crate) struct Packet {
     pub words: Box<[u64]>,
     /// Bytes of the received frame, shared by all copies of the packet. `None` only in pooled packets that are not in
     /// use.
-    pub frame: Option<Arc<Frame>>,
+    pub frame: Option<SharedFrame>,
     /// Offset of the payload in the received frame, in bytes. The payload follows the parsed headers.
     pub payload: usize,
     /// State of processing that no P4 field holds, such as requested clones.
@@ -102,7 +102,7 @@ pub(crate) struct Packet {
 
 impl Packet {
     /// Returns the bytes after the parsed headers.
-    pub fn rest<'a>(frame: &'a Option<Arc<Frame>>, payload: usize) -> Rest<'a> {
+    pub fn rest<'a>(frame: &'a Option<SharedFrame>, payload: usize) -> Rest<'a> {
         match frame {
             Some(frame) => Rest::new(frame, payload),
             None => Rest::NONE,

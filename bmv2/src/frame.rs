@@ -7,6 +7,10 @@ use std::sync::{Arc, OnceLock};
 /// Number of padding bytes after a frame, which allow reading eight bytes at any offset.
 const PAD: usize = 8;
 
+/// A frame that several packets share. Unlike `std::sync::Arc`, finding out whether it has one owner takes no atomic
+/// instruction.
+pub(crate) type SharedFrame = triomphe::Arc<Frame>;
+
 /// The bytes of a received frame, followed by padding.
 ///
 /// A frame that was received with a shared tail keeps the tail separate, and its output frames share the tail, too.
@@ -71,6 +75,7 @@ impl Frame {
 
     /// Moves the bytes to an output frame, with `headers` in place of the first `parsed` bytes. Keeps the buffer `out`
     /// for the next frame. Bytes that stay at their offset are not moved.
+    #[inline(always)]
     pub fn take_output(&mut self, parsed: usize, headers: &[u8], mut out: Vec<u8>) -> SplitFrame {
         if headers.len() != parsed || parsed > self.head_len {
             return self.copy_with_headers(parsed, headers, out);
@@ -86,6 +91,7 @@ impl Frame {
 
     /// Creates an output frame in the buffer `out`, with `headers` in place of the first `parsed` bytes. A shared
     /// tail stays shared.
+    #[inline(always)]
     pub fn copy_with_headers(&self, parsed: usize, headers: &[u8], mut out: Vec<u8>) -> SplitFrame {
         let (rest, tail) = match self.bytes[..self.head_len].get(parsed..) {
             Some(rest) => (rest, self.tail.clone()),
@@ -177,6 +183,7 @@ impl Frame {
 
 /// The bytes of a frame after the parsed headers, read on demand.
 #[derive(Clone, Copy)]
+#[repr(C)]
 pub(crate) struct Rest<'a> {
     frame: Option<&'a Frame>,
     at: usize,
@@ -185,6 +192,14 @@ pub(crate) struct Rest<'a> {
 impl<'a> Rest<'a> {
     /// An empty rest, for code that runs without a frame.
     pub const NONE: Rest<'static> = Rest { frame: None, at: 0 };
+
+    /// Offset in bytes of the pointer to the frame; null for none.
+    #[cfg(feature = "jit")]
+    pub const FRAME: usize = std::mem::offset_of!(Rest, frame);
+
+    /// Offset in bytes of the offset in the frame, a number of 64 bits.
+    #[cfg(feature = "jit")]
+    pub const AT: usize = std::mem::offset_of!(Rest, at);
 
     /// Returns the bytes of a frame from byte `at` to the end.
     pub fn new(frame: &'a Frame, at: usize) -> Rest<'a> {

@@ -1,6 +1,7 @@
 //! The state of a switch that packets and the control plane change.
 
 use crate::exec::join::SLACK;
+use crate::externs::cells::Cells;
 use crate::externs::counter::Counter;
 use crate::externs::hash::{BitBuffer, HashState};
 use crate::externs::meter::Meter;
@@ -23,7 +24,7 @@ pub(crate) struct State {
     pub register_accesses: u64,
     /// Number of packets that were interpreted, up to `u32::MAX`.
     pub interpreted: u32,
-    pub counters: Vec<Vec<Counter>>,
+    pub counters: Vec<Cells<Counter>>,
     pub meters: Vec<Vec<Meter>>,
     pub vsets: Vec<ValueSetState>,
     pub hashes: Vec<HashState>,
@@ -71,7 +72,10 @@ impl State {
             counters: program
                 .counters
                 .iter()
-                .map(|c| vec![Counter::default(); if c.table.is_some() { 0 } else { c.size }])
+                .map(|c| {
+                    let size = if c.table.is_some() { 0 } else { c.size };
+                    Cells::new(vec![Counter::default(); size].into())
+                })
                 .collect(),
             meters: program
                 .meters

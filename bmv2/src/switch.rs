@@ -13,8 +13,8 @@ use crate::exec::deparse::deparse;
 use crate::exec::expr::eval;
 use crate::exec::ops::Pc;
 use crate::exec::parse::parse;
-use crate::exec::run::run;
-use crate::frame::Frame;
+use crate::exec::run::{run, Context};
+use crate::frame::SharedFrame;
 use crate::jit::Compiled;
 use crate::pre::PreLimits;
 use crate::program::LoadedProgram;
@@ -209,6 +209,7 @@ impl Switch {
     /// program.
     fn record(&mut self) {
         let (traces, logs, logged) = (self.traces, self.logs, self.logged);
+        self.pool.is_recorded = traces || logs;
         if let Some(loaded) = &mut self.loaded {
             let recorder = || Box::new(Recorder::new(traces, logs, logged));
             loaded.state.recorder = (traces || logs).then(recorder);
@@ -338,7 +339,7 @@ impl Switch {
 }
 
 impl Processor<'_> {
-    fn frame_in(&mut self, port: u32, frame: Arc<Frame>, now: u64, fx: &mut Effects) {
+    fn frame_in(&mut self, port: u32, frame: SharedFrame, now: u64, fx: &mut Effects) {
         let program = self.program;
         if let Some(tofino) = &program.tofino {
             self.tofino_in(tofino, port, frame.bytes(), now, fx);
@@ -423,11 +424,13 @@ impl Processor<'_> {
                 recorder.select_packet(packet.ctx.number, packet.ctx.copy, &packet.words);
                 recorder.log(|| Step::Received { port });
             }
-            self.parse(&mut packet, now);
-            if packet.ctx.fault.is_none() {
-                self.run_pipeline(&mut packet, "ingress", program.ingress);
+            if !self.run_compiled_ingress(&mut packet, now, false) {
+                self.parse(&mut packet, now);
+                if packet.ctx.fault.is_none() {
+                    self.run_pipeline(&mut packet, "ingress", program.ingress);
+                }
             }
-            fx.logs.append(&mut packet.ctx.logs);
+            move_logs(&mut packet.ctx, fx);
             if let Some(reason) = packet.ctx.fault {
                 return self.drop(packet, reason, fx);
             }
@@ -482,8 +485,38 @@ impl Processor<'_> {
         self.drop(packet, DropReason::EndlessLoop, fx);
     }
 
+    /// Runs the machine code of parser and ingress on a packet, or of the parser only. Returns false if there is none.
+    #[inline]
+    fn run_compiled_ingress(
+        &mut self,
+        packet: &mut Packet,
+        now: u64,
+        is_parser_only: bool,
+    ) -> bool {
+        let Some(compiled) = self.compiled else {
+            return false;
+        };
+        packet.ctx.start(packet.frame().len(), now);
+        let Packet {
+            words,
+            frame: Some(frame),
+            payload,
+            ctx,
+        } = packet
+        else {
+            return false;
+        };
+        let (state, port) = (&mut *self.state, self.drop_port);
+        let parsed = compiled.ingress(self.program, state, port, words, frame, ctx, is_parser_only);
+        *payload = parsed.unwrap_or(0);
+        parsed.is_some()
+    }
+
     /// Runs the parser on the packet's frame.
     fn parse(&mut self, packet: &mut Packet, now: u64) {
+        if self.run_compiled_ingress(packet, now, true) {
+            return;
+        }
         packet.ctx.start(packet.frame().len(), now);
         if let Packet {
             words,
@@ -495,7 +528,7 @@ impl Processor<'_> {
             if let Some(recorder) = &mut self.state.recorder {
                 recorder.select_packet(ctx.number, ctx.copy, words);
             }
-            *payload = parse(self.program, self.compiled, self.state, words, frame, ctx);
+            *payload = parse(self.program, self.state, words, frame, ctx);
             if let Some(recorder) = &mut self.state.recorder {
                 recorder.parsed(self.program, words, frame.len() - *payload);
             }
@@ -583,6 +616,63 @@ impl Processor<'_> {
         });
     }
 
+    /// Runs the egress pipeline, sends the requested clone, and runs the deparser. Returns the length of the headers in
+    /// `State::headers`; `None` if the packet was dropped.
+    fn egress_and_deparse(&mut self, packet: &mut Packet, fx: &mut Effects) -> Option<usize> {
+        let program = self.program;
+        let mut headers = None;
+        match self.compiled {
+            Some(compiled) => {
+                let Packet {
+                    words,
+                    frame,
+                    payload,
+                    ctx,
+                } = packet;
+                let (state, rest) = (&mut *self.state, Packet::rest(frame, *payload));
+                headers = compiled.egress(program, state, self.drop_port, words, rest, ctx);
+            }
+            None => self.run_pipeline(packet, "egress", program.egress),
+        }
+        if headers.is_none() {
+            move_logs(&mut packet.ctx, fx);
+            if let Some(reason) = packet.ctx.fault {
+                self.record_drop(reason, fx);
+                return None;
+            }
+            if let Some(clone) = packet.ctx.clone.take() {
+                self.log(|| Step::Cloning("egress"));
+                self.clone_egress(packet, clone, fx);
+            }
+            let spec = get(&packet.words, program.intrinsic.egress_spec);
+            if spec == u64::from(self.drop_port) {
+                self.log(|| Step::Dropped("egress"));
+                self.record_drop(DropReason::Egress, fx);
+                return None;
+            }
+        }
+        let Packet {
+            words,
+            frame,
+            payload,
+            ctx,
+        } = packet;
+        let headers = headers.unwrap_or_else(|| {
+            let rest = Packet::rest(frame, *payload);
+            let code = (self.compiled, &program.deparser);
+            deparse(program, code, self.state, words, rest, ctx)
+        });
+        move_logs(ctx, fx);
+        if let Some(recorder) = &mut self.state.recorder {
+            recorder.changes(program, words);
+        }
+        if let Some(reason) = ctx.fault {
+            self.record_drop(reason, fx);
+            return None;
+        }
+        Some(headers)
+    }
+
     /// Takes a packet from its queue entry, and runs egress on it.
     fn egress(&mut self, queued: Queued, now: u64, queue: QueueState, fx: &mut Effects) {
         let Queued {
@@ -631,44 +721,27 @@ impl Processor<'_> {
             recorder.select_packet(packet.ctx.number, packet.ctx.copy, &packet.words);
             recorder.record(TraceEvent::Egress { port });
         }
-        self.run_pipeline(packet, "egress", program.egress);
-        let ctx = &mut packet.ctx;
-        fx.logs.append(&mut ctx.logs);
-        if let Some(reason) = ctx.fault {
-            return self.record_drop(reason, fx);
-        }
-        if let Some(clone) = ctx.clone.take() {
-            self.log(|| Step::Cloning("egress"));
-            self.clone_egress(packet, clone, fx);
-        }
-        if get(&packet.words, intrinsic.egress_spec) == u64::from(self.drop_port) {
-            self.log(|| Step::Dropped("egress"));
-            return self.record_drop(DropReason::Egress, fx);
-        }
+        let Some(headers) = self.egress_and_deparse(packet, fx) else {
+            return;
+        };
         let Packet {
             words,
             frame,
             payload,
             ctx,
         } = packet;
-        let rest = Packet::rest(frame, *payload);
-        let code = (self.compiled, &program.deparser);
-        let headers = deparse(program, code, self.state, words, rest, ctx);
-        fx.logs.append(&mut ctx.logs);
-        if let Some(recorder) = &mut self.state.recorder {
-            recorder.changes(program, words);
-        }
-        if let Some(reason) = ctx.fault {
-            return self.record_drop(reason, fx);
-        }
         let out = fx.spare.pop().unwrap_or_default();
         let headers = &self.state.headers[..headers];
         let frame = frame.get_or_insert_default();
-        let mut out = match Arc::get_mut(frame) {
+        let out = match SharedFrame::get_mut(frame) {
             Some(frame) => frame.take_output(*payload, headers, out),
             // Other copies of the packet share the frame.
             None => frame.copy_with_headers(*payload, headers, out),
         };
+        if (ctx.truncate, ctx.recirculate) == (None, 0) {
+            return self.output(port, out, fx);
+        }
+        let mut out = out;
         if let Some(bytes) = ctx.truncate {
             out.truncate(usize::try_from(bytes).unwrap_or(usize::MAX));
         }
@@ -689,9 +762,25 @@ impl Processor<'_> {
             self.record(|| TraceEvent::Recirculated);
             return self.ingress(fresh, now, fx);
         }
-        let bytes = out.len();
-        self.record(|| TraceEvent::Out { port, bytes });
-        self.log(|| Step::Sent { bytes, port });
-        fx.output.push(Output { port, frame: out });
+        self.output(port, out, fx);
+    }
+
+    /// Adds a frame that leaves the switch to the effects.
+    #[inline(always)]
+    fn output(&mut self, port: u32, frame: SplitFrame, fx: &mut Effects) {
+        if self.state.recorder.is_some() {
+            let bytes = frame.len();
+            self.record(|| TraceEvent::Out { port, bytes });
+            self.log(|| Step::Sent { bytes, port });
+        }
+        fx.output.push(Output { port, frame });
+    }
+}
+
+/// Moves the texts that a packet has logged to the effects.
+#[inline]
+fn move_logs(ctx: &mut Context, fx: &mut Effects) {
+    if !ctx.logs.is_empty() {
+        fx.logs.append(&mut ctx.logs);
     }
 }

@@ -9,13 +9,11 @@
 //! - `ucast_egress_port` is 0x1ff until a program assigns it; a packet that has this value at the end is not sent.
 //! - Metadata is initially zero, and fields are never invalid.
 
-use std::sync::Arc;
-
 use crate::drop_reason::DropReason;
 use crate::effects::{get, set, Effects, Output, Packet, QueueState, Queued};
 use crate::exec::deparse::{deparse, emit};
 use crate::exec::parse::{log, parse_with};
-use crate::frame::Frame;
+use crate::frame::SharedFrame;
 use crate::pre::{CloneSession, Replica};
 use crate::program::{Chip, Gress, Meta, Tofino};
 use crate::steps::Step;
@@ -106,7 +104,7 @@ impl Processor<'_> {
         fx: &mut Effects,
     ) -> Option<(Vec<u8>, u64)> {
         let md = &tofino.ingress_metadata;
-        let mut packet = self.pool.packet(self.program, Arc::default());
+        let mut packet = self.pool.packet(self.program, SharedFrame::default());
         let words = &mut packet.words;
         set(words, md.ingress_port, u64::from(port));
         set(words, md.resubmit_flag, u64::from(resubmitted));
@@ -240,7 +238,7 @@ impl Processor<'_> {
                 tofino,
                 replica,
                 queue,
-                Arc::clone(&frame),
+                SharedFrame::clone(&frame),
                 (number, now),
                 fx,
             );
@@ -252,7 +250,7 @@ impl Processor<'_> {
         tofino: &Tofino,
         replica: Replica,
         queue: u8,
-        frame: Arc<Frame>,
+        frame: SharedFrame,
         (number, now): (u64, u64),
         fx: &mut Effects,
     ) {
@@ -295,7 +293,7 @@ impl Processor<'_> {
         let frame = self.pool.frame(&bytes);
         let of = (packet.ctx.number, packet.ctx.now);
         for replica in copies {
-            self.tofino_enqueue(tofino, replica, queue, Arc::clone(&frame), of, fx);
+            self.tofino_enqueue(tofino, replica, queue, SharedFrame::clone(&frame), of, fx);
         }
         if let Some(recorder) = &mut self.state.recorder {
             recorder.select_packet(packet.ctx.number, packet.ctx.copy, &packet.words);

@@ -18,10 +18,8 @@ pub(crate) fn deparse(
     rest: Rest,
     ctx: &mut Context,
 ) -> usize {
-    let written =
-        compiled.and_then(|compiled| compiled.deparse(program, deparser, state, phv, rest, ctx));
-    if let Some(written) = written {
-        return written;
+    if let Some(compiled) = compiled {
+        return compiled.deparse(program, deparser, state, phv, rest, ctx);
     }
     log(state, || Step::DeparserStart);
     update_checksums(program, state, phv, rest, ctx);

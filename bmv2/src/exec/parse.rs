@@ -15,18 +15,17 @@ use crate::value_set::ValueSetState;
 /// Maximum number of parser states per packet. Beyond it, the parser ends with the error `ParserTimeout`.
 pub(crate) const MAX_STATES: u32 = 4096;
 
-/// Runs the parser and the verification of checksums, as machine code if there is some. Returns the offset of the
-/// payload; an error is stored in the metadata.
+/// Runs the parser and the verification of checksums. Returns the offset of the payload; an error is stored in the
+/// metadata.
 pub(crate) fn parse(
     program: &LoadedProgram,
-    compiled: Option<&Compiled>,
     state: &mut State,
     phv: &mut [u64],
     frame: &Frame,
     ctx: &mut Context,
 ) -> usize {
     log(state, || Step::ParserStart);
-    let parser = (compiled, &program.parser);
+    let parser = (None, &program.parser);
     let (error, cursor) = parse_with(program, parser, state, phv, frame, ctx);
     if error != program.parser.errors.no_error {
         log(state, || Step::ParserError(program.error_name(error)));
@@ -36,12 +35,8 @@ pub(crate) fn parse(
         phv[usize::from(field.slot)] = error & field.mask;
     }
     if !program.verify.is_empty() {
-        let rest = Rest::new(frame, cursor);
-        let wrong = !match compiled {
-            Some(compiled) => compiled.verify(program, state, phv, rest, ctx),
-            None => verify(program, state, phv, rest, ctx),
-        };
-        if let (true, Some(field)) = (wrong, intrinsic.checksum_error) {
+        let right = verify(program, state, phv, Rest::new(frame, cursor), ctx);
+        if let (false, Some(field)) = (right, intrinsic.checksum_error) {
             phv[usize::from(field.slot)] = 1;
         }
     }

@@ -64,6 +64,40 @@ impl Context {
         self.clear_requests();
     }
 
+    /// Copies the fields of another context one by one, and reuses the memory of its lists.
+    pub fn copy_from(&mut self, other: &Context) {
+        let Context {
+            now,
+            number,
+            copy,
+            ingress_length,
+            length,
+            clone,
+            resubmit,
+            recirculate,
+            digest,
+            truncate,
+            exit,
+            ref accessed,
+            fault,
+            ref logs,
+        } = *other;
+        self.now = now;
+        self.number = number;
+        self.copy = copy;
+        self.ingress_length = ingress_length;
+        self.length = length;
+        self.clone = clone;
+        self.resubmit = resubmit;
+        self.recirculate = recirculate;
+        self.digest = digest;
+        self.truncate = truncate;
+        self.exit = exit;
+        self.accessed.clone_from(accessed);
+        self.fault = fault;
+        self.logs.clone_from(logs);
+    }
+
     /// Clears the requests of primitives (clone, resubmission, drop, ...) and the log messages.
     pub fn clear_requests(&mut self) {
         self.clone = None;

@@ -1,5 +1,6 @@
 //! Extern objects: registers, counters, meters, filters, hashes, random numbers.
 
+pub(crate) mod cells;
 pub mod counter;
 pub(crate) mod filter;
 pub mod hash;

@@ -5,12 +5,10 @@
 
 use crate::exec::big::Big;
 use crate::exec::words::words_of;
+use crate::externs::cells::Cells;
 use smallvec::SmallVec;
 #[cfg(feature = "jit")]
 use std::mem::offset_of;
-use std::ops::{Deref, DerefMut};
-use std::ptr::{self, NonNull};
-use std::slice;
 
 /// Binary logarithm of the number of words per page.
 pub(crate) const PAGE_BITS: u32 = 8;
@@ -27,67 +25,13 @@ pub struct Register {
     words: usize,
     /// Number of cells of the array.
     size: usize,
-    pages: Pages,
-}
-
-/// The pages of an array, with a pointer to the first one at a known offset, which `Vec` does not have.
-#[derive(Debug)]
-struct Pages {
-    start: NonNull<Page>,
-    count: usize,
-}
-
-// SAFETY: the pages are owned, like those of a boxed slice.
-unsafe impl Send for Pages {}
-// SAFETY: as above.
-unsafe impl Sync for Pages {}
-
-impl Pages {
-    fn new(pages: Box<[Page]>) -> Pages {
-        let count = pages.len();
-        Pages {
-            start: NonNull::from(Box::leak(pages)).cast(),
-            count,
-        }
-    }
-}
-
-impl Drop for Pages {
-    fn drop(&mut self) {
-        let pages = ptr::slice_from_raw_parts_mut(self.start.as_ptr(), self.count);
-        // SAFETY: `new` leaked a box of this slice.
-        drop(unsafe { Box::from_raw(pages) });
-    }
-}
-
-impl Clone for Pages {
-    fn clone(&self) -> Pages {
-        Pages::new((**self).into())
-    }
-}
-
-impl Deref for Pages {
-    type Target = [Page];
-
-    #[inline]
-    fn deref(&self) -> &[Page] {
-        // SAFETY: the pages are owned, and initialised by `new`.
-        unsafe { slice::from_raw_parts(self.start.as_ptr(), self.count) }
-    }
-}
-
-impl DerefMut for Pages {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut [Page] {
-        // SAFETY: as in `deref`.
-        unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), self.count) }
-    }
+    pages: Cells<Page>,
 }
 
 impl Register {
     /// Offset in bytes of the pointer to the first page. The pages are pointers to words, or null for zeros.
     #[cfg(feature = "jit")]
-    pub(crate) const PAGES: usize = offset_of!(Register, pages) + offset_of!(Pages, start);
+    pub(crate) const PAGES: usize = offset_of!(Register, pages) + Cells::<Page>::START;
 
     pub(crate) fn new(size: usize, bits: u32) -> Register {
         let words = words_of(bits).max(1);
@@ -96,7 +40,7 @@ impl Register {
             bits,
             words,
             size,
-            pages: Pages::new(vec![None; pages].into()),
+            pages: Cells::new(vec![None; pages].into()),
         }
     }
 

@@ -43,14 +43,28 @@ impl Compiled {
         match *self {}
     }
 
-    pub fn verify(
+    pub fn ingress(
         &self,
         _: &LoadedProgram,
         _: &mut State,
+        _: u32,
+        _: &mut [u64],
+        _: &Frame,
+        _: &mut Context,
+        _: bool,
+    ) -> Option<usize> {
+        match *self {}
+    }
+
+    pub fn egress(
+        &self,
+        _: &LoadedProgram,
+        _: &mut State,
+        _: u32,
         _: &mut [u64],
         _: Rest,
         _: &mut Context,
-    ) -> bool {
+    ) -> Option<usize> {
         match *self {}
     }
 
@@ -62,7 +76,7 @@ impl Compiled {
         _: &mut [u64],
         _: Rest,
         _: &mut Context,
-    ) -> Option<usize> {
+    ) -> usize {
         match *self {}
     }
 }

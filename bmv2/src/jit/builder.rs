@@ -9,8 +9,48 @@ use cranelift_codegen::ir::{
 use cranelift_frontend::FunctionBuilder;
 use rustc_hash::FxHashMap;
 
-/// Words whose values are known to be in SSA values at a point of the code.
-pub(super) type KnownWords = FxHashMap<Slot, Value>;
+/// Words whose values are known to be in SSA values at a point of the code: those that were read or written last, about
+/// as many as there are registers. More would have to be spilled, while all words are in memory anyway.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct KnownWords {
+    words: [Option<(Slot, Value)>; KnownWords::MAX],
+    /// Element that the next word replaces.
+    next: usize,
+}
+
+impl KnownWords {
+    const MAX: usize = 12;
+
+    fn get(&self, slot: Slot) -> Option<Value> {
+        let mut words = self.words.iter().flatten();
+        words
+            .find(|(known, _)| *known == slot)
+            .map(|(_, value)| *value)
+    }
+
+    fn insert(&mut self, slot: Slot, value: Value) {
+        self.remove(slot);
+        self.words[self.next] = Some((slot, value));
+        self.next = (self.next + 1) % KnownWords::MAX;
+    }
+
+    pub fn remove(&mut self, slot: Slot) {
+        self.retain(|known| known != slot);
+    }
+
+    /// Removes all words for which `keeps` is false.
+    pub fn retain(&mut self, keeps: impl Fn(Slot) -> bool) {
+        for word in &mut self.words {
+            if word.is_some_and(|(slot, _)| !keeps(slot)) {
+                *word = None;
+            }
+        }
+    }
+
+    pub fn clear(&mut self) {
+        *self = KnownWords::default();
+    }
+}
 
 /// Functions of the switch that compiled code calls; see [`super::machine`].
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +60,6 @@ pub(super) struct Imports<T> {
     pub resume: T,
     pub register_write: T,
     pub register_word: T,
-    pub count: T,
     pub endless: T,
     pub has_fault: T,
     pub whole: T,
@@ -117,7 +156,7 @@ impl<'a> Code<'a> {
         if let Some(value) = self.constant(slot) {
             return self.number(value);
         }
-        if let Some(&value) = self.known.get(&slot) {
+        if let Some(value) = self.known.get(slot) {
             return value;
         }
         let offset = i32::from(slot) * 8;
@@ -157,6 +196,12 @@ impl<'a> Code<'a> {
         self.b
             .ins()
             .store(machine_flags(), value, object, offset as i32);
+    }
+
+    /// Records that the pipeline may have requested more than to send the packet.
+    pub fn mark_requests(&mut self) {
+        let one = self.number(1);
+        self.store(at::HAS_REQUESTS, one);
     }
 
     /// Calls a function of the switch, which receives the machine and these arguments. Known words stay known.
@@ -262,6 +307,7 @@ impl<'a> Code<'a> {
         self.branch(is_endless, endless, next);
         self.b.switch_to_block(endless);
         self.call(self.imports.endless, &[]);
+        self.mark_requests();
         self.jump(halt);
         self.b.switch_to_block(next);
     }

@@ -22,10 +22,9 @@ pub(super) fn starts<'a>(
     conditions.chain(deparser.and_then(|deparser| deparser.code))
 }
 
-/// Compiles the verification of checksums. Its function stores 1 if all are right, else 0.
-pub(super) fn compile_verify(code: &mut Code, regions: &Regions) {
+/// Compiles the verification of checksums. Returns 1 if all are right, else 0.
+pub(super) fn compile_verify(code: &mut Code, regions: &Regions) -> Value {
     let program = regions.program;
-    code.counts_steps = starts(&program.verify, None).any(|start| regions.may_be_endless(start));
     let right = code.b.declare_var(I64);
     let one = code.number(1);
     code.b.def_var(right, one);
@@ -49,17 +48,13 @@ pub(super) fn compile_verify(code: &mut Code, regions: &Regions) {
         code.jump(skip);
         code.begin_join(skip);
     }
-    let right = code.b.use_var(right);
-    code.store(at::RESULT, right);
-    code.jump(code.end);
+    code.b.use_var(right)
 }
 
-/// Compiles a deparser. Its function updates checksums, executes the deparser's statements, writes all valid headers,
-/// and stores their length.
+/// Compiles a deparser. The code updates checksums, executes the deparser's statements, writes all valid headers, and
+/// stores their length. It continues at the end of the function.
 pub(super) fn compile(code: &mut Code, regions: &Regions, deparser: &Deparser) {
     let program = regions.program;
-    let mut starts = starts(&program.update, Some(deparser));
-    code.counts_steps = starts.any(|start| regions.may_be_endless(start));
     for checksum in &program.update {
         let skip = code.b.create_block();
         condition(code, regions, checksum, skip);
@@ -83,7 +78,7 @@ pub(super) fn compile(code: &mut Code, regions: &Regions, deparser: &Deparser) {
     for &(valid, header) in &deparser.order {
         let h = &program.layout.headers[usize::from(header)];
         let (emit, skip) = (code.b.create_block(), code.b.create_block());
-        let before = code.known.clone();
+        let before = code.known;
         let is_valid = code.word(valid);
         code.branch(is_valid, emit, skip);
         code.b.switch_to_block(emit);
@@ -154,7 +149,7 @@ fn calculate(code: &mut Code, program: &LoadedProgram, number: u16) -> Value {
         code.branch(valid, next, slow);
         code.b.switch_to_block(next);
     }
-    let known = code.known.clone();
+    let known = code.known;
     let sum = sum(code, &joined.join);
     code.b.ins().jump(done, &[sum.into()]);
     code.b.switch_to_block(slow);
@@ -173,17 +168,16 @@ fn call(code: &mut Code, number: u16) -> Value {
 /// Computes the Internet checksum of fields; see [`Join::sum`].
 fn sum(code: &mut Code, join: &Join) -> Value {
     let mut sum = None;
-    for part in join.parts() {
-        let bits = part_bits(code, part.slot, part.mask, part.left);
-        // Two halves of 32 bits cannot carry out of 64 bits in a sum of fewer than 2^31 parts.
-        let high = code.b.ins().ushr_imm(bits, 32);
-        let low = code.low_bits(bits, 32);
+    each_chunk(code, join, |code, chunk, _| {
+        // Two halves of 32 bits cannot carry out of 64 bits in a sum of fewer than 2^31 chunks.
+        let high = code.b.ins().ushr_imm(chunk, 32);
+        let low = code.low_bits(chunk, 32);
         let both = code.b.ins().iadd(high, low);
         sum = Some(match sum {
             None => both,
             Some(sum) => code.b.ins().iadd(sum, both),
         });
-    }
+    });
     let mut sum = sum.unwrap_or_else(|| code.number(0));
     // 64 bits to 33, to 18, to 17, to 16 bits.
     for bits in [32, 16, 16, 16] {
@@ -197,8 +191,17 @@ fn sum(code: &mut Code, join: &Join) -> Value {
 
 /// Writes the concatenated fields of a header to `out`; see [`Join::write`].
 fn write(code: &mut Code, join: &Join, out: Value) {
-    let mut chunk = None;
     let mut offset = 0;
+    each_chunk(code, join, |code, chunk, bytes| {
+        let swapped = code.b.ins().bswap(chunk);
+        code.b.ins().store(byte_flags(), swapped, out, offset);
+        offset += i32::from(bytes);
+    });
+}
+
+/// Calls `each` with every chunk of the concatenated fields, left-aligned in a word, and its number of bytes.
+fn each_chunk(code: &mut Code, join: &Join, mut each: impl FnMut(&mut Code, Value, u8)) {
+    let mut chunk = None;
     for part in join.parts() {
         let bits = part_bits(code, part.slot, part.mask, part.left);
         let all = match chunk {
@@ -207,9 +210,7 @@ fn write(code: &mut Code, join: &Join, out: Value) {
         };
         chunk = Some(all);
         if part.bytes > 0 {
-            let bytes = code.b.ins().bswap(all);
-            code.b.ins().store(byte_flags(), bytes, out, offset);
-            offset += i32::from(part.bytes);
+            each(code, all, part.bytes);
             chunk = None;
         }
     }

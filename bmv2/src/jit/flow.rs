@@ -108,7 +108,7 @@ pub(super) fn op_at(program: &LoadedProgram, pc: Pc) -> Op {
 }
 
 /// Returns the instructions that may follow a table.
-pub(super) fn successors(table: &Table) -> Vec<Pc> {
+fn successors(table: &Table) -> Vec<Pc> {
     let actions = table.actions.iter().map(|(_, next)| *next);
     let fixed = [Some(table.after_miss), table.on_hit, table.on_miss];
     let mut all: Vec<Pc> = actions.chain(fixed.into_iter().flatten()).collect();

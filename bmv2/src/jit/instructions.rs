@@ -75,14 +75,13 @@ impl Code<'_> {
             // The loader reads and writes wider cells by `Op::Big`.
             Op::RegisterRead { d, array, i } => self.register_read(program, d, array, i),
             Op::RegisterWrite { array, i, a } => self.register_write(program, array, i, a),
-            Op::Count { array, i } => {
-                let index = self.word(i);
-                let array = self.number(array.into());
-                self.call_with(self.imports.count, &[array, index]);
-            }
+            Op::Count { array, i } => self.count(program, array, i),
 
             Op::AddHeader { h } if is_small(program, h) => self.add_header(program, h),
             Op::RemoveHeader { h } if is_small(program, h) => self.remove_header(program, h),
+            Op::AssignHeader { d, s } if is_small(program, d) && is_small(program, s) => {
+                self.assign_header(program, pc, d, s);
+            }
             Op::MarkToDrop { spec, bits, group } => {
                 let machine = self.machine;
                 let port = self.load_from(machine, at::DROP_PORT, I32);
@@ -108,10 +107,14 @@ impl Code<'_> {
     /// Has an instruction executed by the interpreter's code.
     fn step(&mut self, pc: u32, op: Op, halt: Block) {
         let halts = self.call(self.imports.step, &[pc.into()]);
+        let is_request = |effect: &Effect| matches!(effect, Effect::Packet | Effect::Drop);
+        if op.effects().iter().any(is_request) {
+            self.mark_requests();
+        }
         match writes(op) {
             Writes::All => self.known.clear(),
             Writes::Words(words) => {
-                self.known.retain(|slot, _| !words.contains(slot));
+                self.known.retain(|slot| !words.contains(&slot));
             }
         }
         if let (true, Some(halts)) = (op.effects().contains(&Effect::Drop), halts) {
@@ -210,7 +213,7 @@ impl Code<'_> {
         let valid = self.word(h.valid);
         self.branch(valid, next, invalid);
         self.b.switch_to_block(invalid);
-        let before = self.known.clone();
+        let before = self.known;
         let zero = self.number(0);
         (h.start..h.end).for_each(|slot| self.set_word(slot, zero));
         self.mark_valid(program, h);
@@ -233,12 +236,46 @@ impl Code<'_> {
         let valid = self.word(h.valid);
         self.branch(valid, valid_block, next);
         self.b.switch_to_block(valid_block);
-        let before = self.known.clone();
+        let before = self.known;
         self.change_length(-(h.bytes as i64));
         self.jump(next);
         self.begin_with(next, before);
         let zero = self.number(0);
         self.set_word(h.valid, zero);
+    }
+
+    /// Compiles the copy of a header; see `headers::assign`.
+    fn assign_header(&mut self, program: &LoadedProgram, pc: u32, dest: u16, source: u16) {
+        let header = |header: u16| &program.layout.headers[usize::from(header)];
+        let (d, s) = (header(dest), header(source));
+        if d.end - d.start != s.end - s.start || s.metadata {
+            return self.step(pc, Op::AssignHeader { d: dest, s: source }, self.end);
+        }
+        let (valid, invalid, next) = (
+            self.b.create_block(),
+            self.b.create_block(),
+            self.b.create_block(),
+        );
+        let is_valid = self.word(s.valid);
+        let before = self.known;
+        self.branch(is_valid, valid, invalid);
+        self.b.switch_to_block(valid);
+        self.mark_valid(program, d);
+        for (to, from) in (d.start..d.end).zip(s.start..s.end) {
+            let word = self.word(from);
+            self.set_word(to, word);
+        }
+        self.jump(next);
+        self.begin_with(invalid, before);
+        if !d.metadata {
+            let zero = self.number(0);
+            self.set_word(d.valid, zero);
+        }
+        self.jump(next);
+        self.begin_with(next, before);
+        (d.start..d.end).for_each(|slot| self.discard(slot));
+        members(program, d).for_each(|member| self.discard(member));
+        self.discard(d.valid);
     }
 
     /// Makes a header valid, and the other members of its union invalid.
@@ -262,7 +299,7 @@ impl Code<'_> {
 
     /// Reads a word from memory when it is used next.
     fn discard(&mut self, slot: Slot) {
-        self.known.remove(&slot);
+        self.known.remove(slot);
     }
 }
 

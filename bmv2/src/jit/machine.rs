@@ -9,6 +9,8 @@ use crate::exec::deparse::emit;
 use crate::exec::ops::FusedOp;
 use crate::exec::parse::Parser;
 use crate::exec::run::{execute, Context, Interpreter};
+use crate::externs::cells::Cells;
+use crate::externs::counter::Counter;
 use crate::externs::register::Register;
 use crate::frame::{Frame, Rest};
 use crate::program::{self, LoadedProgram};
@@ -46,16 +48,25 @@ pub(super) struct Machine<'a> {
     pub state: *mut State,
     /// The state's register arrays.
     pub registers: *mut Register,
+    /// The state's counter arrays.
+    pub counters: *mut Cells<Counter>,
     pub frame: *const Frame,
     pub parser: *const program::Parser,
     pub rest: Rest<'a>,
+    /// The drop port in pipelines; 0 in other code.
     pub drop_port: u32,
+    /// The drop port of the switch.
+    pub switch_drop_port: u32,
+    /// Whether a function that has several parts executes only one: the parser, or the deparser.
+    pub is_part: u64,
+    /// Whether the pipeline has requested more than to send the packet, or may have.
+    pub has_requests: u64,
     pub borrowed: PhantomData<&'a mut State>,
 }
 
 /// Offsets of the machine's fields, in bytes.
 pub(super) mod at {
-    use super::{offset_of, Machine};
+    use super::{offset_of, Machine, Rest};
 
     pub const WORDS: usize = offset_of!(Machine, words);
     pub const CTX: usize = offset_of!(Machine, ctx);
@@ -69,7 +80,14 @@ pub(super) mod at {
     pub const STEPS: usize = offset_of!(Machine, steps);
     pub const STATE: usize = offset_of!(Machine, state);
     pub const REGISTERS: usize = offset_of!(Machine, registers);
+    pub const COUNTERS: usize = offset_of!(Machine, counters);
+    pub const FRAME: usize = offset_of!(Machine, frame);
+    pub const REST_FRAME: usize = offset_of!(Machine, rest) + Rest::FRAME;
+    pub const REST_AT: usize = offset_of!(Machine, rest) + Rest::AT;
     pub const DROP_PORT: usize = offset_of!(Machine, drop_port);
+    pub const SWITCH_DROP_PORT: usize = offset_of!(Machine, switch_drop_port);
+    pub const IS_PART: usize = offset_of!(Machine, is_part);
+    pub const HAS_REQUESTS: usize = offset_of!(Machine, has_requests);
 }
 
 impl<'a> Machine<'a> {
@@ -95,13 +113,42 @@ impl<'a> Machine<'a> {
             steps: 0,
             program,
             registers: state.registers.as_mut_ptr(),
+            counters: state.counters.as_mut_ptr(),
             state,
             frame: std::ptr::null(),
             parser: std::ptr::null(),
             rest,
             drop_port,
+            switch_drop_port: drop_port,
+            is_part: 0,
+            has_requests: 0,
             borrowed: PhantomData,
         }
+    }
+
+    /// Creates a machine for code that writes headers to the state's buffer.
+    pub fn with_headers(
+        program: &'a LoadedProgram,
+        state: &'a mut State,
+        drop_port: u32,
+        words: &'a mut [u64],
+        rest: Rest<'a>,
+        ctx: &'a mut Context,
+    ) -> Machine<'a> {
+        let headers = state.headers.as_mut_ptr();
+        let mut machine = Machine::new(program, state, drop_port, words, rest, ctx);
+        machine.headers = headers;
+        machine
+    }
+
+    /// Sets the frame that a parser reads.
+    pub fn set_frame(&mut self, frame: &'a Frame, parser: &'a program::Parser) {
+        let head = frame.head();
+        self.bytes = head.as_ptr();
+        self.contiguous = head.len() as u64;
+        self.length = frame.len() as u64;
+        self.frame = frame;
+        self.parser = parser;
     }
 
     fn program(&self) -> &'a LoadedProgram {
@@ -185,16 +232,6 @@ pub(super) unsafe extern "C" fn call_register_word(
     // SAFETY: as in `call_step`.
     let state = unsafe { &mut *(*machine).state };
     state.registers[array as usize].set_word(at as usize, value);
-}
-
-/// Counts the packet in a cell of a counter.
-pub(super) unsafe extern "C" fn call_count(machine: *mut Machine, array: u64, index: u64) {
-    // SAFETY: as in `call_step`.
-    let (state, ctx) = unsafe { (&mut *(*machine).state, &*(*machine).ctx) };
-    let cells = &mut state.counters[array as usize];
-    if let Some(cell) = usize::try_from(index).ok().and_then(|i| cells.get_mut(i)) {
-        cell.count(ctx.ingress_length);
-    }
 }
 
 /// Records that the program has exceeded the limit of steps.

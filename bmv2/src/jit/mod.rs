@@ -1,13 +1,14 @@
 //! Compilation of a loaded program to machine code, by Cranelift.
 //!
-//! Each pipeline, parser and deparser of a program becomes a function over the packet's words. The interpreter is the
-//! definition of what these functions do: the results are the same, also in errors and at the limits of steps. Rare
-//! instructions and statements call the interpreter's own code.
+//! Pipelines, parsers and deparsers become functions over the packet's words. The interpreter is the definition of what
+//! these functions do: the results are the same, also in errors and at the limits of steps. Rare instructions and
+//! statements call the interpreter's own code.
 //!
 //! - [`builder`] has the operations on words, [`instructions`] those of single instructions.
 //! - [`registers`] accesses register cells; [`wide`] computes with more than 64 bits.
 //! - [`flow`] finds the blocks of the code; [`pipeline`] connects them, and inlines actions.
 //! - [`parser`] and [`deparser`] compile what is not code: states, checksums and headers.
+//! - [`v1model`] combines them to two functions. Programs for Tofino have a function for each.
 //! - [`machine`] is the interface between machine code and the switch.
 //! - [`verify`] proves that no access leaves the packet's words.
 //!
@@ -21,6 +22,7 @@ mod machine;
 mod parser;
 mod pipeline;
 mod registers;
+mod v1model;
 mod verify;
 mod wide;
 
@@ -33,7 +35,7 @@ use self::pipeline::Regions;
 use crate::exec::ops::Pc;
 use crate::exec::run::Context;
 use crate::frame::{Frame, Rest};
-use crate::program::{self, CompileError, LoadedProgram};
+use crate::program::{self, CompileError, Gress, LoadedProgram, Tofino};
 use crate::state::State;
 use cranelift_codegen::ir::{types::I64, AbiParam, Endianness, Signature};
 use cranelift_codegen::isa::CallConv;
@@ -45,14 +47,26 @@ use std::fmt::{self, Debug, Formatter};
 
 /// Machine code of a program.
 pub(crate) struct Compiled {
-    /// Functions of pipelines and of the code of Tofino's deparsers, by their first instruction.
-    code: Vec<(Pc, Function)>,
-    /// Functions of parsers, in the order of [`parsers`].
-    parsers: Vec<Function>,
-    /// Functions of deparsers, in the order of [`deparsers`].
-    deparsers: Vec<Function>,
-    verify: Function,
+    code: Functions,
     memory: Option<JITModule>,
+}
+
+/// The functions of a program.
+enum Functions {
+    V1model {
+        /// Parser, verification of checksums, and ingress.
+        ingress: Function,
+        /// Egress and deparser.
+        egress: Function,
+    },
+    Tofino {
+        /// Controls, and the code of deparsers, by their first instruction.
+        code: Vec<(Pc, Function)>,
+        /// Parsers of ingress and egress.
+        parsers: [Function; 2],
+        /// Deparsers of ingress and egress.
+        deparsers: [Function; 2],
+    },
 }
 
 // SAFETY: after `new`, the module is not used until it is dropped; its code is constant.
@@ -62,9 +76,7 @@ unsafe impl Sync for Compiled {}
 
 impl Debug for Compiled {
     fn fmt(&self, f: &mut Formatter) -> fmt::Result {
-        f.debug_struct("Compiled")
-            .field("functions", &self.code.len())
-            .finish_non_exhaustive()
+        f.debug_struct("Compiled").finish_non_exhaustive()
     }
 }
 
@@ -74,33 +86,6 @@ impl Drop for Compiled {
             // SAFETY: no switch runs the program any more, since the program owns this code.
             unsafe { memory.free_memory() };
         }
-    }
-}
-
-/// Returns the parsers of a program: one, or those of ingress and egress.
-fn parsers(program: &LoadedProgram) -> Vec<&program::Parser> {
-    match &program.tofino {
-        None => vec![&program.parser],
-        Some(tofino) => vec![&tofino.ingress.parser, &tofino.egress.parser],
-    }
-}
-
-/// Returns the deparsers of a program: one, or those of ingress and egress.
-fn deparsers(program: &LoadedProgram) -> Vec<&program::Deparser> {
-    match &program.tofino {
-        None => vec![&program.deparser],
-        Some(tofino) => vec![&tofino.ingress.deparser, &tofino.egress.deparser],
-    }
-}
-
-/// Returns the first instruction of each pipeline, and of the code of Tofino's deparsers.
-fn pipelines(program: &LoadedProgram) -> Vec<Pc> {
-    match &program.tofino {
-        None => vec![program.ingress, program.egress],
-        Some(tofino) => [&tofino.ingress, &tofino.egress]
-            .into_iter()
-            .flat_map(|gress| [gress.control, gress.deparse])
-            .collect(),
     }
 }
 
@@ -124,7 +109,55 @@ impl Compiled {
         compile(program)
     }
 
-    /// Runs the pipeline that begins at `start`, as [`crate::exec::run::run`] does. Returns false if it is not compiled.
+    /// Runs parser, verification of checksums and, unless `is_parser_only`, ingress of a program for v1model. Returns the
+    /// offset of the payload; `None` for a program for Tofino.
+    #[allow(clippy::too_many_arguments)]
+    #[inline]
+    pub fn ingress(
+        &self,
+        program: &LoadedProgram,
+        state: &mut State,
+        drop_port: u32,
+        words: &mut [u64],
+        frame: &Frame,
+        ctx: &mut Context,
+        is_parser_only: bool,
+    ) -> Option<usize> {
+        let Functions::V1model { ingress, .. } = self.code else {
+            return None;
+        };
+        let mut machine = Machine::new(program, state, 0, words, Rest::NONE, ctx);
+        machine.switch_drop_port = drop_port;
+        machine.is_part = is_parser_only.into();
+        machine.set_frame(frame, &program.parser);
+        // SAFETY: the function was compiled for this program, and the machine is complete for parsers and pipelines.
+        unsafe { ingress(&mut machine) };
+        Some(machine.cursor as usize)
+    }
+
+    /// Runs egress of a program for v1model and, if the packet is to be sent and nothing else, the deparser. Returns the
+    /// length of the headers in `state.headers`; `None` if the deparser did not run.
+    #[inline]
+    pub fn egress(
+        &self,
+        program: &LoadedProgram,
+        state: &mut State,
+        drop_port: u32,
+        words: &mut [u64],
+        rest: Rest,
+        ctx: &mut Context,
+    ) -> Option<usize> {
+        let Functions::V1model { egress, .. } = self.code else {
+            return None;
+        };
+        let mut machine = Machine::with_headers(program, state, drop_port, words, rest, ctx);
+        // SAFETY: the function was compiled for this program, and the machine is complete for pipelines and deparsers.
+        unsafe { egress(&mut machine) };
+        (machine.result != 0).then_some(machine.emitted as usize)
+    }
+
+    /// Runs the pipeline that begins at `start`, as [`crate::exec::run::run`] does. Returns false if it has no function
+    /// of its own.
     #[allow(clippy::too_many_arguments)]
     #[inline]
     pub fn run(
@@ -137,7 +170,10 @@ impl Compiled {
         ctx: &mut Context,
         start: Pc,
     ) -> bool {
-        let Some((_, function)) = self.code.iter().find(|(pc, _)| *pc == start) else {
+        let Functions::Tofino { code, .. } = &self.code else {
+            return false;
+        };
+        let Some((_, function)) = code.iter().find(|(pc, _)| *pc == start) else {
             return false;
         };
         let mut machine = Machine::new(program, state, drop_port, words, rest, ctx);
@@ -146,7 +182,7 @@ impl Compiled {
         true
     }
 
-    /// Runs a parser, as [`crate::exec::parse::parse_with`] does. Returns `None` if it is not compiled.
+    /// Runs a parser, as [`crate::exec::parse::parse_with`] does. Returns `None` if it has no function of its own.
     #[inline]
     pub fn parse(
         &self,
@@ -157,39 +193,19 @@ impl Compiled {
         frame: &Frame,
         ctx: &mut Context,
     ) -> Option<(u64, usize)> {
-        let function = match &program.tofino {
-            Some(tofino) if std::ptr::eq(parser, &tofino.egress.parser) => self.parsers.get(1),
-            _ => self.parsers.first(),
-        }?;
+        let (Functions::Tofino { parsers, .. }, Some(tofino)) = (&self.code, &program.tofino)
+        else {
+            return None;
+        };
+        let function = parsers[usize::from(std::ptr::eq(parser, &tofino.egress.parser))];
         let mut machine = Machine::new(program, state, 0, words, Rest::NONE, ctx);
-        let head = frame.head();
-        machine.bytes = head.as_ptr();
-        machine.contiguous = head.len() as u64;
-        machine.length = frame.len() as u64;
-        machine.frame = frame;
-        machine.parser = parser;
+        machine.set_frame(frame, parser);
         // SAFETY: the function was compiled for this program, and the machine is complete for a parser.
         unsafe { function(&mut machine) };
         Some((machine.result, machine.cursor as usize))
     }
 
-    /// Returns whether all checksums are right, as the interpreter's verification does.
-    #[inline]
-    pub fn verify(
-        &self,
-        program: &LoadedProgram,
-        state: &mut State,
-        words: &mut [u64],
-        rest: Rest,
-        ctx: &mut Context,
-    ) -> bool {
-        let mut machine = Machine::new(program, state, 0, words, rest, ctx);
-        // SAFETY: the function was compiled for this program, and the machine is complete for checksums.
-        unsafe { (self.verify)(&mut machine) };
-        machine.result != 0
-    }
-
-    /// Runs a deparser, as [`crate::exec::deparse::deparse`] does. Returns `None` if it is not compiled.
+    /// Runs a deparser, as [`crate::exec::deparse::deparse`] does.
     #[inline]
     pub fn deparse(
         &self,
@@ -199,19 +215,20 @@ impl Compiled {
         words: &mut [u64],
         rest: Rest,
         ctx: &mut Context,
-    ) -> Option<usize> {
-        let function = match &program.tofino {
-            Some(tofino) if std::ptr::eq(deparser, &tofino.egress.deparser) => {
-                self.deparsers.get(1)
+    ) -> usize {
+        let function = match (&self.code, &program.tofino) {
+            (Functions::V1model { egress, .. }, _) => *egress,
+            (Functions::Tofino { deparsers, .. }, tofino) => {
+                let egress = tofino.as_ref().map(|tofino| &tofino.egress.deparser);
+                let is_egress = egress.is_some_and(|egress| std::ptr::eq(deparser, egress));
+                deparsers[usize::from(is_egress)]
             }
-            _ => self.deparsers.first(),
-        }?;
-        let headers = state.headers.as_mut_ptr();
-        let mut machine = Machine::new(program, state, 0, words, rest, ctx);
-        machine.headers = headers;
+        };
+        let mut machine = Machine::with_headers(program, state, 0, words, rest, ctx);
+        machine.is_part = 1;
         // SAFETY: the function was compiled for this program, and the state's buffer has space for all headers.
         unsafe { function(&mut machine) };
-        Some(machine.emitted as usize)
+        machine.emitted as usize
     }
 }
 
@@ -245,40 +262,19 @@ fn compile(program: &LoadedProgram) -> Result<Compiled, CompileError> {
         builder.symbol(name, address);
     }
     let mut compiler = Compiler::new(JITModule::new(builder), convention)?;
-    let (parsers, deparsers, pipelines) =
-        (parsers(program), deparsers(program), pipelines(program));
-    let parsed = parsers.iter().flat_map(|parser| parser::starts(parser));
-    let checked = deparser::starts(&program.verify, None);
-    let deparsed = deparsers
-        .iter()
-        .flat_map(|deparser| deparser::starts(&program.update, Some(deparser)));
-    let all = pipelines
-        .iter()
-        .copied()
-        .chain(parsed)
-        .chain(checked)
-        .chain(deparsed);
-    let regions = Regions::new(program, all);
-
-    let mut code = Vec::new();
-    for start in pipelines {
-        if regions.is_compiled(start) {
-            let function = compiler.function(program, |code| {
-                code.counts_steps = regions.may_be_endless(start);
-                regions.compile(code, start, code.end);
-            })?;
-            code.push((start, function));
+    let ids = match &program.tofino {
+        None => {
+            let starts = v1model::ingress_starts(program).chain(v1model::egress_starts(program));
+            let regions = Regions::new(program, starts);
+            FunctionIds::V1model {
+                ingress: compiler
+                    .function(program, |code| v1model::compile_ingress(code, &regions))?,
+                egress: compiler
+                    .function(program, |code| v1model::compile_egress(code, &regions))?,
+            }
         }
-    }
-    let parsers: Vec<FuncId> = (parsers.iter())
-        .map(|parser| compiler.function(program, |code| parser::compile(code, &regions, parser)))
-        .collect::<Result<_, _>>()?;
-    let deparsers: Vec<FuncId> = (deparsers.iter())
-        .map(|deparser| {
-            compiler.function(program, |code| deparser::compile(code, &regions, deparser))
-        })
-        .collect::<Result<_, _>>()?;
-    let verify = compiler.function(program, |code| deparser::compile_verify(code, &regions))?;
+        Some(tofino) => compile_tofino(program, tofino, &mut compiler)?,
+    };
 
     let mut module = compiler.module;
     module.finalize_definitions()?;
@@ -287,21 +283,94 @@ fn compile(program: &LoadedProgram) -> Result<Compiled, CompileError> {
         // SAFETY: all functions are compiled with this signature and calling convention.
         unsafe { std::mem::transmute::<*const u8, Function>(address) }
     };
+    let code = match ids {
+        FunctionIds::V1model { ingress, egress } => Functions::V1model {
+            ingress: function(ingress),
+            egress: function(egress),
+        },
+        FunctionIds::Tofino {
+            code,
+            parsers,
+            deparsers,
+        } => Functions::Tofino {
+            code: code
+                .into_iter()
+                .map(|(pc, id)| (pc, function(id)))
+                .collect(),
+            parsers: parsers.map(function),
+            deparsers: deparsers.map(function),
+        },
+    };
     Ok(Compiled {
-        code: code
-            .into_iter()
-            .map(|(pc, id)| (pc, function(id)))
-            .collect(),
-        parsers: parsers.into_iter().map(function).collect(),
-        deparsers: deparsers.into_iter().map(function).collect(),
-        verify: function(verify),
+        code,
         memory: Some(module),
+    })
+}
+
+/// The functions of a program whose module is not complete; see [`Functions`].
+enum FunctionIds {
+    V1model {
+        ingress: FuncId,
+        egress: FuncId,
+    },
+    Tofino {
+        code: Vec<(Pc, FuncId)>,
+        parsers: [FuncId; 2],
+        deparsers: [FuncId; 2],
+    },
+}
+
+fn compile_tofino(
+    program: &LoadedProgram,
+    tofino: &Tofino,
+    compiler: &mut Compiler,
+) -> Result<FunctionIds, CompileError> {
+    let gresses = [&tofino.ingress, &tofino.egress];
+    let pipelines = gresses.map(|gress| [gress.control, gress.deparse]);
+    let pipelines = pipelines.as_flattened();
+    let parsed = gresses
+        .iter()
+        .flat_map(|gress| parser::starts(&gress.parser));
+    let deparsed = gresses
+        .iter()
+        .flat_map(|gress| deparser::starts(&program.update, Some(&gress.deparser)));
+    let starts = pipelines.iter().copied().chain(parsed).chain(deparsed);
+    let regions = Regions::new(program, starts);
+    let mut code = Vec::new();
+    for start in pipelines.iter().copied() {
+        if regions.is_compiled(start) {
+            let function = compiler.function(program, |code| {
+                code.counts_steps = regions.may_be_endless(start);
+                regions.compile(code, start, code.end);
+            })?;
+            code.push((start, function));
+        }
+    }
+    let mut of_parser = |gress: &Gress| {
+        compiler.function(program, |code| {
+            let mut starts = parser::starts(&gress.parser);
+            code.counts_steps = starts.any(|start| regions.may_be_endless(start));
+            parser::compile(code, &regions, &gress.parser, code.end);
+        })
+    };
+    let parsers = [of_parser(&tofino.ingress)?, of_parser(&tofino.egress)?];
+    let mut of_deparser = |gress: &Gress| {
+        compiler.function(program, |code| {
+            let mut starts = deparser::starts(&program.update, Some(&gress.deparser));
+            code.counts_steps = starts.any(|start| regions.may_be_endless(start));
+            deparser::compile(code, &regions, &gress.deparser);
+        })
+    };
+    Ok(FunctionIds::Tofino {
+        code,
+        parsers,
+        deparsers: [of_deparser(&tofino.ingress)?, of_deparser(&tofino.egress)?],
     })
 }
 
 /// Returns name, address, number of arguments after the machine, and whether there is a result, of each function of the
 /// switch that compiled code calls.
-fn imports() -> [(&'static str, *const u8, usize, bool); 13] {
+fn imports() -> [(&'static str, *const u8, usize, bool); 12] {
     use self::machine::*;
     [
         ("step", call_step as *const u8, 1, true),
@@ -309,7 +378,6 @@ fn imports() -> [(&'static str, *const u8, usize, bool); 13] {
         ("resume", call_resume as *const u8, 2, false),
         ("register_write", call_register_write as *const u8, 3, false),
         ("register_word", call_register_word as *const u8, 3, false),
-        ("count", call_count as *const u8, 2, false),
         ("endless", call_endless as *const u8, 0, false),
         ("has_fault", call_has_fault as *const u8, 0, true),
         ("whole", call_whole as *const u8, 0, false),
@@ -366,7 +434,6 @@ impl Compiler {
             resume: next(),
             register_write: next(),
             register_word: next(),
-            count: next(),
             endless: next(),
             has_fault: next(),
             whole: next(),

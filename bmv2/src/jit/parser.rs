@@ -41,11 +41,29 @@ struct Compiler<'a, 'b, 'c> {
     states: Vec<Block>,
     /// Block that ends the parser with the error in its parameter.
     failed: Block,
+    /// Block after the parser.
+    done: Block,
 }
 
-/// Compiles a parser. Its function stores the position of the payload and the number of the parser error.
-pub(super) fn compile(code: &mut Code, regions: &Regions, parser: &Parser) {
-    code.counts_steps = starts(parser).any(|start| regions.may_be_endless(start));
+/// Returns whether the statements of a parser may drop the packet.
+pub(super) fn may_drop(regions: &Regions, parser: &Parser) -> bool {
+    let steps = parser.states.iter().flat_map(|state| &state.steps);
+    let has_length = |step: &ParserStep| {
+        matches!(
+            step,
+            ParserStep::ExtractVl { .. }
+                | ParserStep::ExtractOwnVl { .. }
+                | ParserStep::ExtractStackVl { .. }
+                | ParserStep::ExtractUnionStackVl { .. }
+        )
+    };
+    let is_length = steps.clone().any(has_length);
+    is_length || starts(parser).any(|start| regions.may_drop(start))
+}
+
+/// Compiles a parser. The code stores the position of the payload and the number of the parser error, and continues at
+/// `done`.
+pub(super) fn compile(code: &mut Code, regions: &Regions, parser: &Parser, done: Block) {
     let mut variable = || code.b.declare_var(I64);
     let (cursor, bytes, contiguous, budget) = (variable(), variable(), variable(), variable());
     let zero = code.number(0);
@@ -77,6 +95,7 @@ pub(super) fn compile(code: &mut Code, regions: &Regions, parser: &Parser) {
         budget,
         states,
         failed,
+        done,
     };
     compiler.go(parser.start);
     for (at, state) in parser.states.iter().enumerate() {
@@ -142,7 +161,7 @@ impl Compiler<'_, '_, '_> {
         self.code.store(at::RESULT, error);
         let cursor = self.code.b.use_var(self.cursor);
         self.code.store(at::CURSOR, cursor);
-        self.code.jump(self.code.end);
+        self.code.jump(self.done);
     }
 
     fn fail(&mut self, error: u64) {
@@ -336,9 +355,20 @@ impl Compiler<'_, '_, '_> {
         self.need(h.bytes);
         let address = self.here();
         let fields = h.cut.iter().flat_map(|reader| reader.fields());
+        // The eight bytes that were read last, which often have the next fields, too.
+        let mut last: Option<(u32, Value)> = None;
         for field in fields {
-            let word = self.read(address, field.byte);
-            let word = match field.left {
+            let width = 64 - u32::from(field.right);
+            let before = |start: u32| 8 * (field.byte - start) + u32::from(field.left);
+            let found = last.filter(|(start, _)| {
+                *start <= field.byte && field.byte - start < 8 && before(*start) + width <= 64
+            });
+            let (start, word) = match found {
+                Some(found) => found,
+                None => (field.byte, self.read(address, field.byte)),
+            };
+            last = Some((start, word));
+            let word = match before(start) {
                 0 => word,
                 left => self.code.b.ins().ishl_imm(word, i64::from(left)),
             };

@@ -1,7 +1,7 @@
 //! Compilation of code: pipelines, and the code of parsers, checksums and deparsers.
 
 use super::builder::{Code, KnownWords};
-use super::flow::{op_at, successors, Region};
+use super::flow::{op_at, Region};
 use super::machine::{at, NO_ADDRESS, RUNS_ACTION};
 use crate::exec::ops::{Op, Pc};
 use crate::exec::run::{Context, MAX_STEPS};
@@ -30,8 +30,8 @@ pub(super) struct Regions<'a> {
 enum Return<'a> {
     /// A block: the region is not an action.
     To(Block),
-    /// The instruction of the calling region after an action, which a value selects among the successors of a table.
-    Table(&'a Table, Value),
+    /// The instruction of the calling region after an action of a table, which a value selects among these.
+    Table(&'a [Pc], Value),
     /// An instruction of the calling region.
     Call(Pc),
 }
@@ -55,7 +55,7 @@ impl Body<'_> {
         }
         let block = code.b.create_block();
         self.blocks.insert(pc, block);
-        let known = (!self.region.is_join(pc)).then(|| code.known.clone());
+        let known = (!self.region.is_join(pc)).then_some(code.known);
         self.pending.push((pc, block, known));
         block
     }
@@ -288,7 +288,7 @@ impl<'a> Regions<'a> {
         code.branch(has_action, runs, none);
         // The lookup has written action parameters and perhaps fields of direct meters and registers.
         code.begin_join(none);
-        self.continue_after(code, info, after, pc, body);
+        self.continue_after(code, &nexts_without_action(info), after, pc, body);
         code.begin_join(runs);
         let shifted = code.b.ins().ushr_imm(applied, 32);
         let action_pc = code.low_bits(shifted, RUNS_ACTION - 32);
@@ -298,7 +298,7 @@ impl<'a> Regions<'a> {
             let start = program.actions[usize::from(action)].code;
             let arm = code.b.create_block();
             switch.set_entry(start.into(), arm);
-            arms.push((start, arm));
+            arms.push((start, nexts(program, info, start), arm));
         }
         let other = code.b.create_block();
         code.b.set_cold_block(other);
@@ -308,24 +308,23 @@ impl<'a> Regions<'a> {
         self.resume_value(code, action_pc, after);
         code.jump(body.halt);
         let halt = body.halt;
-        for (start, arm) in arms {
+        for (start, nexts, arm) in arms {
             code.begin_join(arm);
-            let to = Return::Table(info, after);
+            let to = Return::Table(&nexts, after);
             self.region(code, start, to, halt, &mut Some(body));
         }
     }
 
-    /// Continues at one of a table's successors, `after`. `from` is the last instruction before it.
+    /// Continues at one of `nexts`, `after`. `from` is the last instruction before it.
     fn continue_after(
         &self,
         code: &mut Code,
-        table: &Table,
+        nexts: &[Pc],
         after: Value,
         from: Pc,
         body: &mut Body,
     ) {
-        let all = successors(table);
-        let (&last, others) = all
+        let (&last, others) = nexts
             .split_last()
             .expect("a table has an instruction after a miss");
         for &to in others {
@@ -362,7 +361,7 @@ impl<'a> Regions<'a> {
             code.leave_if(exit, halt);
         }
         match to {
-            Return::Table(table, after) => self.continue_after(code, table, after, pc, caller),
+            Return::Table(nexts, after) => self.continue_after(code, nexts, after, pc, caller),
             Return::Call(after) => {
                 self.count_backward(code, pc, after, halt);
                 let block = caller.block(code, after);
@@ -380,20 +379,46 @@ impl<'a> Regions<'a> {
 
     /// Has the interpreter execute the code from `start` to its end.
     fn resume(&self, code: &mut Code, start: Pc, after: Option<Pc>) {
+        code.mark_requests();
         let after = after.map_or(NO_ADDRESS, u64::from);
         code.call(code.imports.resume, &[start.into(), after]);
     }
 
     /// Has the interpreter execute an action at `start` and the code `after` it, to the end of the pipeline.
     fn resume_value(&self, code: &mut Code, start: Value, after: Value) {
+        code.mark_requests();
         let after = code.extend(after);
         code.call_with(code.imports.resume, &[start, after]);
     }
 }
 
+/// Returns the instructions that may follow a table if it runs no action, each once.
+fn nexts_without_action(table: &Table) -> Vec<Pc> {
+    let mut nexts = vec![table.on_miss.unwrap_or(table.after_miss)];
+    if table.profile.is_some() {
+        nexts.extend([table.after_miss, table.on_hit.unwrap_or(table.after_miss)]);
+    }
+    nexts.sort_unstable();
+    nexts.dedup();
+    nexts
+}
+
+/// Returns the instructions that may follow a table after an action with the code at `start`, each once.
+fn nexts(program: &LoadedProgram, table: &Table, start: Pc) -> Vec<Pc> {
+    let mut nexts = Vec::new();
+    for action in all_actions(program, table) {
+        if program.actions[usize::from(action)].code == start {
+            let both = [table.next_on_hit(action), table.next_on_miss(action)];
+            nexts.extend(both.map(|next| next.unwrap_or(table.after_miss)));
+        }
+    }
+    nexts.sort_unstable();
+    nexts.dedup();
+    nexts
+}
+
 /// Returns the actions that a table may run: its own, and those of tables with the same action profile.
-fn actions(program: &LoadedProgram, table: u16) -> Vec<u16> {
-    let this = &program.tables[usize::from(table)];
+fn all_actions(program: &LoadedProgram, this: &Table) -> Vec<u16> {
     let shared = |other: &&Table| other.profile.is_some() && other.profile == this.profile;
     let others = program.tables.iter().filter(shared);
     let mut all = Vec::new();
@@ -401,6 +426,12 @@ fn actions(program: &LoadedProgram, table: u16) -> Vec<u16> {
         all.extend(table.actions.iter().map(|(action, _)| *action));
         all.extend(table.default.iter().map(|default| default.action));
     }
+    all
+}
+
+/// Returns the actions that a table may run, one for each code.
+fn actions(program: &LoadedProgram, table: u16) -> Vec<u16> {
+    let mut all = all_actions(program, &program.tables[usize::from(table)]);
     // Several actions may have the same code.
     all.sort_unstable_by_key(|action| program.actions[usize::from(*action)].code);
     all.dedup_by_key(|action| program.actions[usize::from(*action)].code);

@@ -21,10 +21,17 @@ pub(super) fn is_sound(program: &LoadedProgram) -> bool {
     };
     let calculations = program.calculations.iter();
     let joined = calculations.filter_map(|calculation| calculation.joined.as_ref());
-    program
-        .ops
-        .iter()
-        .all(|op| is_op_sound(*op, program, &reads, &writes))
+    let intrinsic = &program.intrinsic;
+    let metadata = [
+        intrinsic.parser_error,
+        intrinsic.checksum_error,
+        intrinsic.egress_spec,
+    ];
+    metadata.iter().flatten().all(|field| writes(field.slot))
+        && program
+            .ops
+            .iter()
+            .all(|op| is_op_sound(*op, program, &reads, &writes))
         && layout.headers.iter().all(header)
         && joined.clone().all(|joined| {
             joined.valid.iter().all(|slot| reads(*slot))

@@ -7,7 +7,7 @@ use super::machine::at;
 use crate::exec::node::{BigDest, BigOp, Binary, Kind, Node, Unary};
 use crate::exec::ops::Slot;
 use crate::exec::words::words_of;
-use crate::externs::register::{Register, PAGE_BITS};
+use crate::externs::register::Register;
 use crate::program::LoadedProgram;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I64;
@@ -99,11 +99,10 @@ impl Code<'_> {
                 self.branch(is_inside, inside, done);
                 self.b.switch_to_block(inside);
                 let words = words_of(info.bits);
-                let array = self.number(u64::from(*array));
                 let start = self.b.ins().imul_imm(index, words as i64);
                 for (at, word) in [value.low, value.high].into_iter().take(words).enumerate() {
                     let place = self.b.ins().iadd_imm(start, at as i64);
-                    self.call_with(self.imports.register_word, &[array, place, word]);
+                    self.register_word(*array, place, word);
                 }
                 self.jump(done);
                 self.b.switch_to_block(done);
@@ -288,7 +287,7 @@ impl Code<'_> {
     fn wide_cell(&mut self, program: &LoadedProgram, array: u16, index: Value) -> Wide {
         let info = &program.registers[usize::from(array)];
         let words = words_of(info.bits);
-        let known = self.known.clone();
+        let known = self.known;
         let (inside, done) = (self.b.create_block(), self.b.create_block());
         let results = [0, 1].map(|_| self.b.append_block_param(done, I64));
         let zero = self.number(0);
@@ -303,10 +302,7 @@ impl Code<'_> {
         let mut values = [zero; 2];
         for (at, value) in values.iter_mut().take(words).enumerate() {
             let place = self.b.ins().iadd_imm(start, at as i64);
-            let number = self.b.ins().ushr_imm(place, i64::from(PAGE_BITS));
-            let offset = self.b.ins().ishl_imm(number, 3);
-            let page = self.b.ins().iadd(pages, offset);
-            let page = self.load_from(page, 0, I64);
+            let page = self.page_of(pages, place);
             let (some, next) = (self.b.create_block(), self.b.create_block());
             *value = self.b.append_block_param(next, I64);
             self.b.ins().brif(page, some, &[], next, &[zero.into()]);

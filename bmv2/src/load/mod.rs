@@ -17,6 +17,7 @@ mod facts;
 mod fuse;
 mod jump_threading;
 mod layout;
+mod liveness;
 mod lower;
 mod objects;
 mod parser;
@@ -221,7 +222,8 @@ fn load_listed(
         true => fuse::fuse(&loader.code, zero),
         false => loader.code.iter().copied().map(FusedOp::from).collect(),
     };
-    let program = LoadedProgram {
+    let ops = std::mem::take(&mut loader.code);
+    let mut program = LoadedProgram {
         parser,
         ingress: pipelines.start("ingress")?,
         egress: pipelines.start("egress")?,
@@ -239,7 +241,7 @@ fn load_listed(
         errors: json.errors.clone(),
         code,
         #[cfg(feature = "jit")]
-        ops: loader.code,
+        ops: Vec::new(),
         #[cfg(feature = "jit")]
         constants: (loader.constants.iter())
             .map(|(value, slot)| (*slot, *value))
@@ -259,6 +261,11 @@ fn load_listed(
         meters: loader.meters,
         vsets: loader.vsets,
     };
+    program.layout.live = liveness::live_words(&program, &ops);
+    #[cfg(feature = "jit")]
+    {
+        program.ops = ops;
+    }
     Ok((program, loader.listing))
 }
 

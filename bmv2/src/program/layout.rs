@@ -23,9 +23,51 @@ pub(crate) struct Layout {
     pub params: Slot,
     /// Values with which a packet's words start: the constants of the program, and zeros.
     pub initial: Vec<u64>,
+    /// Words that a received packet and a copy must have; `None` if that are all words of the state.
+    pub live: Option<LiveWords>,
+}
+
+/// Ranges of a packet's words that are read before they are written; see `load/liveness.rs`.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct LiveWords {
+    /// Words that must be zero when a packet is received.
+    pub cleared: Vec<Range<usize>>,
+    /// Words that a copy of a packet must have when it enters egress.
+    pub copied: Vec<Range<usize>>,
 }
 
 impl Layout {
+    /// Sets the live words of a received packet to zero. All others keep any values.
+    pub fn clear_live(&self, words: &mut [u64]) {
+        let Some(live) = &self.live else {
+            return self.clear(words);
+        };
+        for varbit in &self.varbits {
+            let used = varbit.used(words);
+            words[used].fill(0);
+        }
+        for range in &live.cleared {
+            words[range.clone()].fill(0);
+        }
+    }
+
+    /// Copies the words of a packet's state that are live in egress.
+    pub fn copy_live(&self, from: &[u64], to: &mut [u64]) {
+        let Some(live) = &self.live else {
+            return self.copy(from, to);
+        };
+        for varbit in &self.varbits {
+            let (used, old) = (varbit.used(from), varbit.used(to).end);
+            to[used.clone()].copy_from_slice(&from[used.clone()]);
+            if old > used.end {
+                to[used.end..old].fill(0);
+            }
+        }
+        for range in &live.copied {
+            to[range.clone()].copy_from_slice(&from[range.clone()]);
+        }
+    }
+
     /// Sets the packet's headers, metadata and stack counters to zero.
     pub fn clear(&self, words: &mut [u64]) {
         let mut at = 0;

@@ -27,8 +27,8 @@ pub(crate) use self::{
     calculation::{Calculation, Input, JoinedInputs},
     intrinsic::{EgressMetadata, IngressMetadata, Intrinsic, Meta, Queueing},
     layout::{
-        DynHeader, DynHeaderOp, DynRef, Field, FieldPlan, Header, Layout, Place, Stack, Union,
-        UnionStack, Varbit,
+        DynHeader, DynHeaderOp, DynRef, Field, FieldPlan, Header, Layout, LiveWords, Place, Stack,
+        Union, UnionStack, Varbit,
     },
     listing::Listing,
     parser::{Case, CaseOn, Deparser, KeyPart, ParseState, Parser, ParserErrors, ParserStep},

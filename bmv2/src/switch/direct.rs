@@ -92,8 +92,10 @@ impl Processor<'_> {
             let mut copy = self.pool.copy(packet, self.program);
             for (i, replica) in others.iter().enumerate() {
                 if i > 0 {
-                    self.program.layout.copy(&packet.words, &mut copy.words);
-                    copy.ctx.clone_from(&packet.ctx);
+                    self.program
+                        .layout
+                        .copy_live(&packet.words, &mut copy.words);
+                    copy.ctx.copy_from(&packet.ctx);
                 }
                 self.send_replica(replica, &mut copy, fx);
             }

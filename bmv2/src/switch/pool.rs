@@ -1,12 +1,10 @@
 //! Pools of packet and frame buffers, which avoid allocations.
 
-use std::sync::Arc;
-
 use alfirk_packet_io::frame::SplitFrame;
 
 use crate::effects::Packet;
 use crate::exec::run::Context;
-use crate::frame::Frame;
+use crate::frame::{Frame, SharedFrame};
 use crate::program::LoadedProgram;
 
 /// Maximum number of packets in the pool.
@@ -21,15 +19,20 @@ pub(crate) struct Pool {
     // Boxed, since packets are moved as boxes.
     #[allow(clippy::vec_box)]
     packets: Vec<Box<Packet>>,
-    frames: Vec<Arc<Frame>>,
+    frames: Vec<SharedFrame>,
+    /// Whether all words of packets have defined values, since the switch records their changes.
+    pub is_recorded: bool,
 }
 
 impl Pool {
     /// Returns a packet whose words are the program's constants and zeros.
-    pub fn packet(&mut self, program: &LoadedProgram, frame: Arc<Frame>) -> Box<Packet> {
+    pub fn packet(&mut self, program: &LoadedProgram, frame: SharedFrame) -> Box<Packet> {
         match self.packets.pop() {
             Some(mut packet) => {
-                program.layout.clear(&mut packet.words);
+                match self.is_recorded {
+                    true => program.layout.clear(&mut packet.words),
+                    false => program.layout.clear_live(&mut packet.words),
+                }
                 packet.frame = Some(frame);
                 packet
             }
@@ -42,14 +45,17 @@ impl Pool {
         }
     }
 
-    /// Copies a packet, except for its action parameters and temporaries.
+    /// Copies a packet for egress, except for its action parameters and temporaries.
     pub(super) fn copy(&mut self, packet: &Packet, program: &LoadedProgram) -> Box<Packet> {
         match self.packets.pop() {
             Some(mut copy) => {
-                program.layout.copy(&packet.words, &mut copy.words);
+                match self.is_recorded {
+                    true => program.layout.copy(&packet.words, &mut copy.words),
+                    false => program.layout.copy_live(&packet.words, &mut copy.words),
+                }
                 copy.frame.clone_from(&packet.frame);
                 copy.payload = packet.payload;
-                copy.ctx.clone_from(&packet.ctx);
+                copy.ctx.copy_from(&packet.ctx);
                 copy
             }
             None => Box::new(packet.clone()),
@@ -57,19 +63,19 @@ impl Pool {
     }
 
     /// Copies received bytes to a frame from the pool.
-    pub fn frame(&mut self, bytes: &[u8]) -> Arc<Frame> {
+    pub fn frame(&mut self, bytes: &[u8]) -> SharedFrame {
         let mut frame = self.frames.pop().unwrap_or_default();
-        match Arc::get_mut(&mut frame) {
+        match SharedFrame::get_mut(&mut frame) {
             Some(frame) => frame.fill(bytes),
-            None => frame = Arc::new(Frame::copy_of(bytes)),
+            None => frame = SharedFrame::new(Frame::copy_of(bytes)),
         }
         frame
     }
 
     /// Creates a frame from a buffer without copying. A buffer freed by this is added to `spare`.
-    pub(super) fn adopt(&mut self, bytes: SplitFrame, spare: &mut Vec<Vec<u8>>) -> Arc<Frame> {
+    pub(super) fn adopt(&mut self, bytes: SplitFrame, spare: &mut Vec<Vec<u8>>) -> SharedFrame {
         let mut frame = self.frames.pop().unwrap_or_default();
-        match Arc::get_mut(&mut frame) {
+        match SharedFrame::get_mut(&mut frame) {
             Some(frame) => {
                 let old = frame.adopt(bytes);
                 if old.capacity() > 0 && spare.len() < SPARE {
@@ -79,7 +85,7 @@ impl Pool {
             None => {
                 let mut fresh = Frame::empty();
                 fresh.adopt(bytes);
-                frame = Arc::new(fresh);
+                frame = SharedFrame::new(fresh);
             }
         }
         frame
@@ -90,9 +96,9 @@ impl Pool {
         if let Some(mut frame) = packet.frame.take() {
             // Most returned frames have no tail: they had none, or it was moved to the output.
             if frame.has_tail() {
-                Arc::get_mut(&mut frame).map(Frame::release_tail);
+                SharedFrame::get_mut(&mut frame).map(Frame::release_tail);
             }
-            if Arc::strong_count(&frame) == 1 && self.frames.len() < POOL {
+            if frame.is_unique() && self.frames.len() < POOL {
                 self.frames.push(frame);
             }
         }

@@ -27,7 +27,7 @@ pub(crate) struct ActionRef {
     /// Next instruction after the table. Not set for members of action profiles.
     pub next: Pc,
     /// Arguments of the action as 64-bit words, in the order of the parameters.
-    pub args: SmallVec<[u64; 4]>,
+    pub args: SmallVec<[u64; 2]>,
 }
 
 /// Effect of an entry: an action, or a member or group of the table's action profile.

@@ -1,7 +1,7 @@
 //! Lookup structures of tables.
 //!
-//! Exact keys use a hash table, and lpm keys one hash table per prefix length. Ternary and range keys use tuple
-//! space search. A range is looked up by the common prefix of its values; only ranges that cross the same power of
+//! Exact keys use a hash table. Lpm keys of up to 64 bits use [`super::lpm`], wider ones a hash table per prefix length.
+//! Ternary and range keys use tuple space search. A range is looked up by the common prefix of its values; only ranges that cross the same power of
 //! two are compared one by one, as in an interval tree.
 
 use super::entry::NewKey;
@@ -33,6 +33,24 @@ impl PackedKey for u64 {
     fn field(&self, packing: &Packing, part: usize) -> Words {
         let part = &packing.parts[part];
         smallvec![self >> (part.offset & 63) & ones(part.bits)[0]]
+    }
+}
+
+impl PackedKey for [u64; 2] {
+    fn from_wide(key: WideKey) -> [u64; 2] {
+        let word = |at: usize| key.get(at).copied().unwrap_or(0);
+        [word(0), word(1)]
+    }
+
+    #[inline]
+    fn and(&self, mask: &[u64; 2]) -> [u64; 2] {
+        [self[0] & mask[0], self[1] & mask[1]]
+    }
+
+    fn field(&self, packing: &Packing, part: usize) -> Words {
+        let part = &packing.parts[part];
+        let start = part.offset as usize;
+        SmallVec::from_slice(&self[start..start + part.words])
     }
 }
 
@@ -265,7 +283,7 @@ impl<K: PackedKey> Index<K> {
     }
 }
 
-fn prefix_len(keys: &[NewKey]) -> u32 {
+pub(super) fn prefix_len(keys: &[NewKey]) -> u32 {
     // The width of exact fields is the same in every entry.
     keys.iter().map(|k| k.prefix_len).sum()
 }

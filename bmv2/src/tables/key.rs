@@ -189,6 +189,10 @@ pub(crate) struct Packing {
     pub parts: Vec<Part>,
     /// Whether all key fields together fit one 64-bit word.
     pub one_word: bool,
+    /// Width of all key fields together in bits, if they fit one word; 0 otherwise.
+    pub bits: u32,
+    /// Number of words of the packed key.
+    pub words: usize,
 }
 
 /// Position of a key field in the packet and in the packed key.
@@ -216,7 +220,12 @@ impl Packing {
     pub(crate) fn new(table: &Table) -> Packing {
         let total: u64 = table.keys.iter().map(|k| u64::from(k.bits)).sum();
         let one_word = total <= 64;
+        // The lpm key is the last one in the word, so that all keys together are one prefix.
+        let is_lpm = |key: &Key| key.match_type == MatchType::Lpm;
+        let lpm = table.keys.iter().filter(|key| is_lpm(key));
+        let lpm_bits: u64 = lpm.map(|key| u64::from(key.bits)).sum();
         let mut at = if one_word { total as u32 } else { 0 };
+        let mut lpm_at = if one_word { lpm_bits as u32 } else { 0 };
         let mut parts = Vec::new();
         for key in &table.keys {
             let words = (key.bits as usize).div_ceil(64).max(1);
@@ -226,12 +235,19 @@ impl Packing {
                     *m &= f;
                 }
             }
-            let offset = if one_word {
-                at -= key.bits;
-                at
-            } else {
-                at += words as u32;
-                at - words as u32
+            let offset = match (one_word, is_lpm(key)) {
+                (true, true) => {
+                    lpm_at -= key.bits;
+                    lpm_at
+                }
+                (true, false) => {
+                    at -= key.bits;
+                    at
+                }
+                (false, _) => {
+                    at += words as u32;
+                    at - words as u32
+                }
             };
             parts.push(Part {
                 slot: usize::from(key.slot),
@@ -242,7 +258,16 @@ impl Packing {
                 offset,
             });
         }
-        Packing { parts, one_word }
+        let (bits, words) = match one_word {
+            true => (total as u32, 1),
+            false => (0, at as usize),
+        };
+        Packing {
+            parts,
+            one_word,
+            bits,
+            words,
+        }
     }
 
     /// Packs the packet's key into one word.
@@ -251,6 +276,21 @@ impl Packing {
         let mut packed = 0;
         for part in &self.parts {
             packed |= (phv[part.slot] & part.low_mask) << (part.offset & 63);
+        }
+        packed
+    }
+
+    /// Packs the packet's key into two words.
+    #[inline]
+    pub(crate) fn pair(&self, phv: &[u64]) -> [u64; 2] {
+        let mut packed = [0; 2];
+        let mut at = 0;
+        for part in &self.parts {
+            for (i, mask) in part.mask.iter().enumerate() {
+                // The key has two words.
+                packed[at & 1] = phv[part.slot + i] & mask;
+                at += 1;
+            }
         }
         packed
     }

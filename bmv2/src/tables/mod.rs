@@ -3,6 +3,7 @@
 mod entry;
 mod index;
 mod key;
+mod lpm;
 mod profile;
 mod table;
 

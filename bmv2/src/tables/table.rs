@@ -1,13 +1,15 @@
 //! Entries and lookup of one table.
 
 use super::entry::{ActionRef, NewEntry, NewKey, Target};
-use super::index::{Index, IndexedEntry, PackedKey};
+use super::index::{prefix_len, Index, IndexedEntry, PackedKey};
 use super::key::{Packing, WideKey};
+use super::lpm::Lpm;
 use crate::exec::words::param_words;
 use crate::externs::counter::Counter;
 use crate::externs::meter::Meter;
 use crate::numbers::shortest;
 use crate::program::{LoadedProgram, Table};
+use alfirk_bmv2_json::MatchType;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -78,11 +80,11 @@ pub struct TableEntry {
     pub last_hit: u64,
 }
 
-/// The part of a table entry that packets read or write.
+/// The part of a table entry that packets read or write in all tables: one cache line.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 struct HotEntry {
     target: Target,
-    counter: Counter,
     last_hit: u64,
     /// Whether the entry has not matched any packet yet.
     is_new: bool,
@@ -101,11 +103,27 @@ struct ColdEntry {
     is_const: bool,
 }
 
-/// Lookup structure of a table: for keys that fit one word, or for wider ones.
+const _: () = assert!(size_of::<HotEntry>() == 64);
+
+/// Lookup structure of a table, by the width of its keys.
 #[derive(Clone, Debug)]
 enum AnyIndex {
     Word(Index<u64>),
+    /// Lpm keys that fit one word.
+    Lpm(Lpm),
+    Pair(Index<[u64; 2]>),
     Wide(Index<WideKey>),
+}
+
+impl AnyIndex {
+    fn new(packing: &Packing, match_type: MatchType) -> AnyIndex {
+        match (packing.words, match_type) {
+            (1, MatchType::Lpm) if packing.one_word => AnyIndex::Lpm(Lpm::new(packing.bits)),
+            (1, _) => AnyIndex::Word(Index::new(match_type)),
+            (2, _) => AnyIndex::Pair(Index::new(match_type)),
+            _ => AnyIndex::Wide(Index::new(match_type)),
+        }
+    }
 }
 
 /// State of a table: its entries and default action.
@@ -115,6 +133,8 @@ pub(crate) struct TableState {
     index: AnyIndex,
     hot: Vec<HotEntry>,
     cold: Vec<Option<ColdEntry>>,
+    /// Counts of each slot; empty unless the table has a direct counter.
+    counters: Vec<Counter>,
     meters: Vec<Meter>,
     /// Number of previous entries of each slot, modulo 256. It is the upper byte of handles.
     versions: Vec<u8>,
@@ -146,16 +166,12 @@ pub(crate) struct LookupResult<'a> {
 impl TableState {
     pub(crate) fn new(table: &Table) -> TableState {
         let packing = Packing::new(table);
-        let index = if packing.one_word {
-            AnyIndex::Word(Index::new(table.match_type))
-        } else {
-            AnyIndex::Wide(Index::new(table.match_type))
-        };
         TableState {
+            index: AnyIndex::new(&packing, table.match_type),
             packing,
-            index,
             hot: Vec::new(),
             cold: Vec::new(),
+            counters: Vec::new(),
             meters: Vec::new(),
             versions: Vec::new(),
             free: BinaryHeap::new(),
@@ -176,13 +192,19 @@ impl TableState {
     #[inline]
     pub(crate) fn hit(&mut self, phv: &[u64], bytes: usize, now: u64) -> Option<LookupResult<'_>> {
         let handle = self.peek(phv)?;
+        if let Some(counter) = self.counters.get_mut(handle as usize) {
+            counter.count(bytes);
+        }
         let hot = &mut self.hot[handle as usize];
-        hot.counter.count(bytes);
-        hot.last_hit = now;
+        // Most values are there already, and a line of the cache that is only read need not be written back.
+        let is_new = hot.is_new;
+        if is_new || hot.last_hit != now {
+            (hot.is_new, hot.last_hit) = (false, now);
+        }
         Some(LookupResult {
             target: &hot.target,
             slot: handle,
-            is_new: std::mem::take(&mut hot.is_new),
+            is_new,
             meter: self.meters.get_mut(handle as usize),
         })
     }
@@ -192,6 +214,8 @@ impl TableState {
     pub(crate) fn peek(&self, phv: &[u64]) -> Option<u32> {
         match &self.index {
             AnyIndex::Word(index) => index.find(&self.packing.word(phv), &self.packing),
+            AnyIndex::Lpm(lpm) => lpm.find(self.packing.word(phv)),
+            AnyIndex::Pair(index) => index.find(&self.packing.pair(phv), &self.packing),
             AnyIndex::Wide(index) => index.find(&self.packing.wide(phv), &self.packing),
         }
     }
@@ -207,6 +231,11 @@ impl TableState {
         } else {
             match &self.index {
                 AnyIndex::Word(index) => index.same(keys, &self.packing),
+                AnyIndex::Lpm(lpm) => {
+                    let key = self.packing.pack(keys.iter().map(|k| &k.value));
+                    lpm.get(key[0], prefix_len(keys))
+                }
+                AnyIndex::Pair(index) => index.same(keys, &self.packing),
                 AnyIndex::Wide(index) => index.same(keys, &self.packing),
             }
         };
@@ -251,7 +280,6 @@ impl TableState {
     ) -> EntryHandle {
         let hot = HotEntry {
             target: entry.target,
-            counter: Counter::default(),
             last_hit: now,
             is_new: true,
         };
@@ -276,12 +304,18 @@ impl TableState {
                 self.hot.push(hot);
                 self.cold.push(None);
                 self.versions.push(0);
+                if table.with_counters {
+                    self.counters.push(Counter::default());
+                }
                 if table.direct_meter.is_some() {
                     self.meters.push(Meter::default());
                 }
                 (self.hot.len() - 1) as u32
             }
         };
+        if let Some(counter) = self.counters.get_mut(handle as usize) {
+            *counter = Counter::default();
+        }
         if let Some(meter) = self.meters.get_mut(handle as usize) {
             *meter = Meter::default();
         }
@@ -315,6 +349,15 @@ impl TableState {
         };
         match &mut self.index {
             AnyIndex::Word(index) => change(index, &entry, &self.packing, insert),
+            AnyIndex::Lpm(lpm) => {
+                let key = self.packing.pack(cold.keys.iter().map(|k| &k.value));
+                let len = prefix_len(&cold.keys);
+                match insert {
+                    true => lpm.insert(key[0], len, handle),
+                    false => lpm.remove(key[0], len),
+                }
+            }
+            AnyIndex::Pair(index) => change(index, &entry, &self.packing, insert),
             AnyIndex::Wide(index) => change(index, &entry, &self.packing, insert),
         }
     }
@@ -361,13 +404,11 @@ impl TableState {
 
     pub(crate) fn counter_mut(&mut self, handle: EntryHandle) -> Option<&mut Counter> {
         self.cold(handle)?;
-        Some(&mut self.hot[handle.slot() as usize].counter)
+        self.counters.get_mut(handle.slot() as usize)
     }
 
     pub(crate) fn clear_counters(&mut self) {
-        for hot in &mut self.hot {
-            hot.counter = Counter::default();
-        }
+        self.counters.fill(Counter::default());
     }
 
     pub(crate) fn meter_mut(&mut self, handle: EntryHandle) -> Option<&mut Meter> {
@@ -442,7 +483,7 @@ impl TableState {
             priority: cold.priority,
             target: hot.target.to_entry_target(program),
             is_const: cold.is_const,
-            counter: table.with_counters.then_some(hot.counter),
+            counter: self.counters.get(handle.slot() as usize).copied(),
             meter: self
                 .meters
                 .get(handle.slot() as usize)

@@ -198,6 +198,98 @@ proptest! {
     }
 }
 
+/// A prefix of a key of 80 bits, or of its first byte.
+#[derive(Clone, Debug)]
+struct Route {
+    port: u8,
+    value: [u8; 10],
+    len: u32,
+}
+
+fn route() -> impl Strategy<Value = Route> {
+    let value = (prop_oneof![Just(0xa5), any::<u8>()], any::<[u8; 9]>());
+    (0u8..2, value, 0u32..=80).prop_map(|(port, (first, rest), len)| {
+        let bytes = [[first].as_slice(), &rest].concat();
+        let mut value = [0; 10];
+        for (i, byte) in value.iter_mut().enumerate() {
+            let kept = len.saturating_sub(8 * i as u32).min(8);
+            *byte = bytes[i] & !(0xffu16 >> kept) as u8;
+        }
+        Route { port, value, len }
+    })
+}
+
+/// The order of exact and lpm keys, and the field of the lpm key: one whose keys fit a word, or a wider one.
+const ROUTED: [(&str, u32); 3] = [
+    ("hdr.h.a: lpm; sm.ingress_port: exact;", 8),
+    ("sm.ingress_port: exact; hdr.h.a: lpm;", 8),
+    ("sm.ingress_port: exact; hdr.h.w: lpm;", 80),
+];
+
+proptest! {
+    /// Compares longest prefix match with a linear scan.
+    #[test]
+    fn lpm_lookups_equal_a_linear_scan(
+        kind in 0..ROUTED.len(),
+        routes in proptest::collection::vec(route(), 1..60),
+        removed in proptest::collection::vec(any::<prop::sample::Index>(), 0..30),
+        packets in proptest::collection::vec((0u8..2, any::<prop::sample::Index>(), 0u32..80), 20),
+    ) {
+        static PROGRAMS: [OnceLock<Arc<LoadedProgram>>; 3] = [const { OnceLock::new() }; 3];
+        let (keys, bits) = ROUTED[kind];
+        let routed = PROGRAMS[kind].get_or_init(|| {
+            let properties = format!("key = {{ {keys} }} default_action = forward(0x1fe); size = 64;");
+            program(FIELDS, FORWARD, &properties)
+        });
+        let mut switch = run(Arc::clone(routed));
+        let table = switch.table("t").unwrap();
+        let mut live: Vec<(Route, u64, EntryHandle)> = Vec::new();
+        for (i, route) in routes.iter().enumerate() {
+            let mut route = route.clone();
+            route.len = route.len * bits / 80;
+            let value = match bits {
+                8 => vec![route.value[0] & !(0xffu16 >> route.len) as u8],
+                _ => route.value.to_vec(),
+            };
+            route.value[0] = value[0];
+            let lpm = KeyMatch::Lpm { value, prefix_len: route.len };
+            let key = match kind {
+                0 => [lpm, exact(route.port.into())],
+                _ => [exact(route.port.into()), lpm],
+            };
+            match switch.insert_entry(table, &key, 0, &run_action("forward", &[i as u64]), 0, 0) {
+                Ok(handle) => live.push((route, i as u64, handle)),
+                Err(error) => prop_assert!(matches!(error, ManageError::EntryExists { .. }), "{:?}", error),
+            }
+        }
+        for index in removed {
+            if !live.is_empty() {
+                let (_, _, handle) = live.remove(index.index(live.len()));
+                switch.delete_entry(table, handle).unwrap();
+            }
+        }
+        for (port, near, flipped) in packets {
+            // A key that differs from a prefix in one bit.
+            let mut key = routes[near.index(routes.len())].value;
+            key[flipped as usize / 8] ^= 1 << (flipped % 8);
+            let matches = |route: &Route| {
+                let same = |bit: u32| {
+                    let of = |bytes: &[u8; 10]| bytes[bit as usize / 8] >> (7 - bit % 8) & 1;
+                    of(&key) == of(&route.value)
+                };
+                route.port == port && (0..route.len).all(same)
+            };
+            let best = live.iter().filter(|(route, ..)| matches(route)).max_by_key(|(route, ..)| route.len);
+            let frame = match bits {
+                8 => [&key[..1], &[0; 11]].concat(),
+                _ => [&[0; 2], &key[..]].concat(),
+            };
+            let out = switch.process(u32::from(port), &frame, 0)[0].0;
+            prop_assert_eq!(u64::from(out), best.map_or(0x1fe, |(_, i, _)| *i));
+        }
+    }
+}
+
 #[test]
 fn direct_counters_count_hits_and_direct_meters_mark_them() {
     let mut switch = run(program(

@@ -1,5 +1,7 @@
 //! Comparison of machine code with the interpreter: the same entities and packets have the same effects.
 //!
+//! The interpreter also runs with traces, and then defines all words of each packet; without, only live ones.
+//!
 //! A long comparison, which also names its seed: `ALFIRK_FUZZ_SECONDS=86400 ALFIRK_FUZZ_SEED=1 tools/cargo test --release -p
 //! alfirk-p4rt --test fuzz engine`.
 
@@ -18,6 +20,13 @@ use crate::{
     requests::Client,
     run::{run, settle_with},
 };
+
+/// Engines that are compared, and whether the switch records traces. Such a switch interprets.
+const ENGINES: [(Engine, bool); 3] = [
+    (Engine::Interpreter, true),
+    (Engine::Interpreter, false),
+    (Engine::Compiled, false),
+];
 
 /// Frames per case.
 const FRAMES: usize = 100;
@@ -40,9 +49,9 @@ fn both_engines_have_the_same_effects() {
         |(programs, kept), chance| {
             let subject = chance.pick(subjects());
             let seed = chance.number();
-            let mut effects = [Engine::Interpreter, Engine::Compiled].map(|engine| {
+            let mut effects = ENGINES.map(|(engine, is_traced)| {
                 let mut chance = Chance::new(seed);
-                let mut client = Client::with_engine(programs, engine);
+                let mut client = Client::with_engine(programs, engine, is_traced);
                 fill(&mut client, subject, &mut chance);
                 let mut effects = Vec::new();
                 for _ in 0..FRAMES {
@@ -81,7 +90,7 @@ fn both_engines_run_damaged_programs_alike() {
             // A program that is not compiled is interpreted twice.
             let is_compiled = program.compile().is_ok();
             let seed = chance.number();
-            let mut effects = [Engine::Interpreter, Engine::Compiled].map(|engine| {
+            let mut effects = ENGINES.map(|engine| {
                 let effects = forward(&program, engine, &subjects()[at], &mut Chance::new(seed));
                 effects.into_iter()
             });
@@ -94,7 +103,7 @@ fn both_engines_run_damaged_programs_alike() {
 /// Returns the effects of frames in a switch with groups, but without entries of the control plane.
 fn forward(
     program: &Arc<LoadedProgram>,
-    engine: Engine,
+    (engine, is_traced): (Engine, bool),
     subject: &Subject,
     chance: &mut Chance,
 ) -> Vec<String> {
@@ -102,7 +111,8 @@ fn forward(
         engine,
         ..SwitchOptions::default()
     };
-    let switch = switch_with_groups(program.clone(), options);
+    let mut switch = switch_with_groups(program.clone(), options);
+    switch.set_trace(is_traced);
     let mut server = Server::new(switch);
     let mut effects = Vec::new();
     for now in 0..FRAMES_OF_DAMAGED {
@@ -118,6 +128,7 @@ fn forward(
 /// Appends the effects of a frame, as text.
 fn record(server: &mut Server, now: u64, effects: &mut Vec<String>) {
     settle_with(server, now, |event| effects.push(format!("{event:?}")));
+    server.take_trace();
     effects.push(format!("{:?}", server.counters().drops));
 }
 
@@ -149,12 +160,14 @@ fn state(switch: &Switch) -> Vec<String> {
     all
 }
 
-/// Compares the effects of both engines one by one, so that a difference is shown by itself.
-fn compare(effects: &mut [impl Iterator<Item = String>; 2]) {
-    let [interpreted, compiled] = effects;
+/// Compares the effects of all engines one by one, so that a difference is shown by itself.
+fn compare(effects: &mut [impl Iterator<Item = String>; 3]) {
+    let [expected, others @ ..] = effects;
     loop {
-        let (expected, found) = (interpreted.next(), compiled.next());
-        assert_eq!(found, expected);
+        let expected = expected.next();
+        for (other, engine) in others.iter_mut().zip(&ENGINES[1..]) {
+            assert_eq!(other.next(), expected, "{engine:?}");
+        }
         if expected.is_none() {
             return;
         }

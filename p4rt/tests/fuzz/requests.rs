@@ -31,17 +31,20 @@ pub struct Client {
 
 impl Client {
     pub fn new(programs: &Programs) -> Client {
-        Client::with_engine(programs, Engine::default())
+        Client::with_engine(programs, Engine::default(), false)
     }
 
-    pub fn with_engine(programs: &Programs, engine: Engine) -> Client {
+    /// Creates a server whose switch has an engine, and records traces if `is_traced`.
+    pub fn with_engine(programs: &Programs, engine: Engine, is_traced: bool) -> Client {
         let options = SwitchOptions {
             device_id: DEVICE,
             cpu_port: Some(CPU_PORT),
             engine,
             ..SwitchOptions::default()
         };
-        let mut server = Server::with_programs(Switch::new(options), programs.clone());
+        let mut switch = Switch::new(options);
+        switch.set_trace(is_traced);
+        let mut server = Server::with_programs(switch, programs.clone());
         let primary = server.stream_open();
         server.stream_message(primary, arbitration(id(1)), 0);
         Client {

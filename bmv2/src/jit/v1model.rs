@@ -1,0 +1,101 @@
+//! Compilation of programs for v1model: one function has parser, checksums and ingress, another one egress and deparser.
+
+use super::builder::Code;
+use super::machine::at;
+use super::pipeline::Regions;
+use super::{deparser, parser};
+use crate::exec::ops::Pc;
+use crate::program::LoadedProgram;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::{I32, I64};
+use cranelift_codegen::ir::InstBuilder;
+
+/// Returns the first instruction of each piece of code that the first function executes.
+pub(super) fn ingress_starts(program: &LoadedProgram) -> impl Iterator<Item = Pc> + '_ {
+    let checked = deparser::starts(&program.verify, None);
+    let parsed = parser::starts(&program.parser);
+    parsed.chain(checked).chain([program.ingress])
+}
+
+/// Returns the first instruction of each piece of code that the second function executes.
+pub(super) fn egress_starts(program: &LoadedProgram) -> impl Iterator<Item = Pc> + '_ {
+    let deparsed = deparser::starts(&program.update, Some(&program.deparser));
+    deparsed.chain([program.egress])
+}
+
+/// Compiles the parser, the verification of checksums, and ingress. If the machine is for a part only, the function
+/// ends before ingress; so it does if the packet was dropped.
+pub(super) fn compile_ingress(code: &mut Code, regions: &Regions) {
+    let program = regions.program;
+    let intrinsic = &program.intrinsic;
+    code.counts_steps = ingress_starts(program).any(|start| regions.may_be_endless(start));
+    let parsed = code.b.create_block();
+    parser::compile(code, regions, &program.parser, parsed);
+    code.begin_join(parsed);
+    if let Some(field) = intrinsic.parser_error {
+        let error = code.load(at::RESULT);
+        let error = code.b.ins().band_imm(error, field.mask as i64);
+        code.set_word(field.slot, error);
+    }
+    // Only expressions in the parser run without a payload.
+    let (frame, cursor) = (code.load(at::FRAME), code.load(at::CURSOR));
+    code.store(at::REST_FRAME, frame);
+    code.store(at::REST_AT, cursor);
+    if !program.verify.is_empty() {
+        let right = deparser::compile_verify(code, regions);
+        if let Some(field) = intrinsic.checksum_error {
+            let (wrong, next) = (code.b.create_block(), code.b.create_block());
+            code.b.set_cold_block(wrong);
+            code.branch(right, next, wrong);
+            code.b.switch_to_block(wrong);
+            let one = code.number(1);
+            code.set_word(field.slot, one);
+            code.jump(next);
+            code.begin_join(next);
+        }
+    }
+    let is_part = code.load(at::IS_PART);
+    code.leave_if(is_part, code.end);
+    let mut checked = deparser::starts(&program.verify, None);
+    let may_drop = checked.any(|start| regions.may_drop(start));
+    if may_drop || parser::may_drop(regions, &program.parser) {
+        if let Some(fault) = code.call(code.imports.has_fault, &[]) {
+            code.leave_if(fault, code.end);
+        }
+    }
+    let machine = code.machine;
+    let port = code.load_from(machine, at::SWITCH_DROP_PORT, I32);
+    code.store(at::DROP_PORT, port);
+    regions.compile(code, program.ingress, code.end);
+}
+
+/// Compiles egress, the update of checksums, and the deparser. The function stores whether the deparser has run: it does
+/// not if the packet is dropped, or if the pipeline has requested more than to send it. If the machine is for a part
+/// only, the function begins with the deparser.
+pub(super) fn compile_egress(code: &mut Code, regions: &Regions) {
+    let program = regions.program;
+    code.counts_steps = egress_starts(program).any(|start| regions.may_be_endless(start));
+    let (done, deparse) = (code.b.create_block(), code.b.create_block());
+    let is_part = code.load(at::IS_PART);
+    code.leave_if(is_part, deparse);
+    regions.compile(code, program.egress, done);
+    code.begin_join(done);
+    let has_requests = code.load(at::HAS_REQUESTS);
+    code.leave_if(has_requests, code.end);
+    let spec = match program.intrinsic.egress_spec {
+        Some(field) => code.word(field.slot),
+        None => code.number(0),
+    };
+    let machine = code.machine;
+    let port = code.load_from(machine, at::SWITCH_DROP_PORT, I32);
+    let port = code.b.ins().uextend(I64, port);
+    let is_dropped = code.compare(IntCC::Equal, spec, port);
+    code.leave_if(is_dropped, code.end);
+    code.jump(deparse);
+    code.begin_join(deparse);
+    let zero = code.b.ins().iconst(I32, 0);
+    code.store(at::DROP_PORT, zero);
+    let one = code.number(1);
+    code.store(at::RESULT, one);
+    deparser::compile(code, regions, &program.deparser);
+}
