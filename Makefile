@@ -146,14 +146,14 @@ static-musl:
 	@install -D -m 755 $(TARGET)/$(MUSL)/release/alfirk $(TARGET)/dist/alfirk-$(MUSL)
 	@ls $(TARGET)/dist/alfirk-$(MUSL)
 
-# zig links with the symbols of an old glibc, so that the wheel installs on distributions since 2014.
+# zig links with the symbols of an older glibc, so that the wheel installs on distributions since 2020.
 wheel: ## Make a wheel in target/dist: the command and its Python packages (pip install target/dist/alfirk-*.whl)
 	@tools/setup --apt-only
 	@cmp -s tools/wheel.lock $(TARGET)/wheel-tools/wheel.lock || { \
 		/usr/bin/python3 -m venv --clear $(TARGET)/wheel-tools && \
 		$(TARGET)/wheel-tools/bin/pip install --quiet --disable-pip-version-check --require-hashes -r tools/wheel.lock && \
 		cp tools/wheel.lock $(TARGET)/wheel-tools/; }
-	@python3 tools/build_wheel.py --maturin $(TARGET)/wheel-tools/bin/maturin --out $(TARGET)/dist -- --zig --compatibility manylinux2014
+	@python3 tools/build_wheel.py --maturin $(TARGET)/wheel-tools/bin/maturin --out $(TARGET)/dist -- --zig --compatibility manylinux_2_31
 
 image-check: ## Carry out Containerfile's steps in a bare Debian, and check all labs there (needs root, mmdebstrap and a wheel)
 	@python3 tools/image.py
