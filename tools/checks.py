@@ -160,6 +160,8 @@ def rust_tests() -> Iterator[Check]:
             cargo("nextest", "run", *FEATURES, "--no-fail-fast"),
             count=count_nextest,
             env=RUST_TESTS,
+            # With the build, on a machine that does other work as well.
+            limit=3000,
         )
         if any(has_doc_test(path.read_text()) for path in rust_sources()):
             yield Check(
