@@ -44,11 +44,11 @@ pub struct Args {
 
     /// Execute commands from standard input as they arrive, and print the result of each as one JSON object: the packets that
     /// left the switch, the value read, the trace.
-    #[arg(long, conflicts_with_all = ["test", "switch", "json"])]
+    #[arg(long, conflicts_with_all = ["test", "switch", "json"], help_heading = "Output")]
     interactive: bool,
 
     /// Print how each packet was processed: states, tables, changed fields, drops. In JSON, a line is one step.
-    #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text", conflicts_with = "switch")]
+    #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text", conflicts_with = "switch", help_heading = "Output")]
     trace: Option<TraceFormat>,
 
     /// Add a folder to the search path of included files.
@@ -73,7 +73,7 @@ pub struct Args {
     switch: Option<PathBuf>,
 
     /// Print the result as one JSON object.
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     json: bool,
 }
 
