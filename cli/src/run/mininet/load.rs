@@ -1,5 +1,6 @@
 //! Measures processor use: how busy processors were, and how long processes waited for one.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::ops::AddAssign;
 
@@ -36,19 +37,18 @@ impl SchedStat {
         })
     }
 
-    /// Sums the statistics of all threads of `processes`. Threads that have ended are not included.
-    fn of(processes: &[u32]) -> SchedStat {
-        let mut all = SchedStat::default();
+    /// Reads the statistics of each thread of `processes`, by thread id.
+    fn of(processes: &[u32]) -> BTreeMap<u32, SchedStat> {
+        let mut all = BTreeMap::new();
         for process in processes {
             let Ok(threads) = fs::read_dir(format!("/proc/{process}/task")) else {
                 continue;
             };
             for thread in threads.flatten() {
-                let text = fs::read_to_string(thread.path().join("schedstat"));
-                all += text
-                    .ok()
-                    .and_then(|t| SchedStat::read(&t))
-                    .unwrap_or_default();
+                let id = thread.file_name().to_str().and_then(|id| id.parse().ok());
+                let text = fs::read_to_string(thread.path().join("schedstat")).ok();
+                let stat = text.and_then(|text| SchedStat::read(&text));
+                all.extend(id.zip(stat));
             }
         }
         all
@@ -92,10 +92,10 @@ fn read_machine() -> (u64, u64) {
 }
 
 /// A reading of the processor counters of a machine, which count from its start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
-    /// Scheduler statistics of the network's processes since their start.
-    share: SchedStat,
+    /// Scheduler statistics of each thread of the network's processes since its start, by thread id.
+    threads: BTreeMap<u32, SchedStat>,
     /// Busy ticks and all ticks of all processors.
     machine: (u64, u64),
     /// Time of the reading in nanoseconds of the machine's monotonic clock.
@@ -117,18 +117,22 @@ impl Counters {
     /// Reads the statistics of `processes`, and the busy time of the whole machine.
     pub fn read(processes: &[u32]) -> Counters {
         Counters {
-            share: SchedStat::of(processes),
+            threads: SchedStat::of(processes),
             machine: read_machine(),
             at: monotonic(),
         }
     }
 
-    /// Processor use between an earlier reading and this one.
-    pub fn since(self, before: Counters) -> Load {
+    /// Processor use between an earlier reading and this one. That of threads which have ended since is not known.
+    pub fn since(&self, before: &Counters) -> Load {
+        let mut share = SchedStat::default();
+        for (id, now) in &self.threads {
+            share += now.since(before.threads.get(id).copied().unwrap_or_default());
+        }
         let busy = self.machine.0.saturating_sub(before.machine.0);
         let all = self.machine.1.saturating_sub(before.machine.1);
         Load {
-            share: self.share.since(before.share),
+            share,
             busy: busy as f64 / all.max(1) as f64,
             took: self.at.saturating_sub(before.at),
         }
@@ -165,6 +169,23 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_that_has_ended_hides_no_work_of_others() {
+        let stat = |ran| SchedStat {
+            ran,
+            waited: 0,
+            turns: 1,
+        };
+        let reading = |threads: &[(u32, SchedStat)]| Counters {
+            threads: threads.iter().copied().collect(),
+            machine: (0, 0),
+            at: 0,
+        };
+        let before = reading(&[(1, stat(10)), (2, stat(1_000))]);
+        let after = reading(&[(1, stat(15)), (3, stat(7))]);
+        assert_eq!(after.since(&before).share.ran, 5 + 7);
+    }
+
+    #[test]
     fn work_of_a_process_is_counted() {
         let us = [std::process::id()];
         let before = Counters::read(&us);
@@ -173,7 +194,7 @@ mod tests {
             sum = std::hint::black_box(sum + 1);
         }
         // Threads of other tests may add to it.
-        let load = Counters::read(&us).since(before);
+        let load = Counters::read(&us).since(&before);
         assert!(load.share.ran >= 1_000_000 && load.took >= 5_000_000);
     }
 }

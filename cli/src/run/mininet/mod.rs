@@ -112,7 +112,7 @@ fn run_with(
         if let Some(scale) = scale {
             let after = fabric.counters().map_err(Failure::failed)?;
             let each = after.into_iter().zip(before).map(|(after, before)| {
-                let (load, processors) = (after.0.since(before.0), after.1);
+                let (load, processors) = (after.0.since(&before.0), after.1);
                 scale::load_summary(&row.algorithm, load, processors, scale, hop)
             });
             // The most overloaded machine decides.
