@@ -16,6 +16,8 @@ import tempfile
 import zipfile
 from pathlib import Path
 
+import tomllib
+
 ROOT = Path(__file__).resolve().parent.parent
 #: Folders of the wheel's share/, and those of them with Python packages.
 SHARED = ("experiments", "labs", "mininet", "p4include", "p4src", "ptf-tests", "topologies")
@@ -53,6 +55,14 @@ def project(folder: Path) -> None:
     text = (ROOT / "python" / "pyproject.toml").read_text(encoding="utf-8")
     text = text.replace("@MANIFEST@", str(ROOT / "cli" / "Cargo.toml"))
     (folder / "pyproject.toml").write_text(text, encoding="utf-8")
+    scripts = folder / "data" / "scripts"
+    scripts.mkdir(parents=True)
+    for name, function in tomllib.loads(text)["tool"]["alfirk"]["scripts"].items():
+        module, _, attribute = function.partition(":")
+        # pip replaces the first line by the path of the environment's Python.
+        code = f"#!python\nfrom {module} import {attribute}\n\n{attribute}()\n"
+        (scripts / name).write_text(code, encoding="utf-8")
+        (scripts / name).chmod(0o755)
     shutil.copy2(ROOT / "README.md", folder / "README.md")
 
 

@@ -69,7 +69,7 @@ def tests_are_not_in_the_wheel(site: Path) -> None:
 
 
 def each_command_has_its_function() -> None:
-    scripts = tomllib.loads((_ROOT / "python" / "pyproject.toml").read_text())["project"]["scripts"]
+    scripts = tomllib.loads((_ROOT / "python" / "pyproject.toml").read_text())["tool"]["alfirk"]["scripts"]
     names = {"p4c", "p4c-bm2-ss", "simple_switch", "simple_switch_grpc", "simple_switch_CLI"}
     assert {name for name, function in scripts.items() if function == "alfirk.names:main"} == names
 
