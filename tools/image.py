@@ -22,7 +22,7 @@ SETTINGS = (
     "etc/apt/apt.conf.d",
     "etc/apt/sources.list.d",
     "etc/pip.conf",
-    "etc/ssl/certs",
+    "etc/ssl/certs/ca-certificates.crt",
     "etc/resolv.conf",
 )
 #: A network and mounts of its own for a command in the chroot.
@@ -46,6 +46,8 @@ class Image:
             if word == "FROM":
                 self._debian()
             elif word == "RUN":
+                # Before each step, as packages replace certificates.
+                self._copy_settings()
                 self.run(rest)
             elif word == "COPY":
                 pattern, target = rest.split()
@@ -66,11 +68,15 @@ class Image:
             ["mmdebstrap", "--quiet", "--variant=minbase", *options, "bookworm", str(self.root), *given],
             check=True,
         )
+
+    def _copy_settings(self) -> None:
         for name in SETTINGS:
             source, target = Path("/") / name, self.root / name
             if source.is_dir():
                 shutil.copytree(source, target, dirs_exist_ok=True, symlinks=False)
             elif source.is_file():
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.unlink(missing_ok=True)
                 shutil.copy2(source, target)
 
     def run(self, script: str, *, apart: bool = False) -> subprocess.CompletedProcess[str]:
