@@ -35,15 +35,17 @@ def find_command() -> Path:
     return Path(found)
 
 
-def call(arguments: Sequence[str]) -> str:
-    """Run the command to its end, and return its standard output.
+def execute(arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """Run the command to its end, whatever its exit code.
 
     Raises:
-        AlfirkError: it ends with another exit code than 0.
+        AlfirkError: there is no command.
 
     """
     command = [str(find_command()), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
-    if done.returncode:
-        raise AlfirkError(done.stderr.strip() or f"alfirk ended with exit code {done.returncode}")
-    return done.stdout
+    return subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+
+
+def failure(done: subprocess.CompletedProcess[str]) -> AlfirkError:
+    """Return the error of a command that has failed: what it wrote to standard error."""
+    return AlfirkError(done.stderr.strip() or f"alfirk ended with exit code {done.returncode}")

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from alfirk.command import AlfirkError, find_command
+from alfirk.command import execute, failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -101,14 +100,11 @@ def run(algorithms: Sequence[str] | None = None, **flags: object) -> Result:
         arguments += ["--algorithms", ",".join(algorithms)]
     for name, value in flags.items():
         arguments += _flag(name, value)
-    command = [str(find_command()), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    done = execute(arguments)
     try:
         report = json.loads(done.stdout)
     except ValueError:
-        raise AlfirkError(
-            done.stderr.strip() or f"alfirk run ended with exit code {done.returncode}"
-        ) from None
+        raise failure(done) from None
     # A receiver without the right bytes is a result, too: exit code 1, and `verified` is false.
     return Result(rows=tuple(Row.of(row) for row in report["results"]), report=report)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from alfirk.command import call
+from alfirk.command import execute, failure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -60,10 +60,14 @@ def compile(  # noqa: A001 - the name of the operation
     flags += [f"-D{name}={value}" for name, value in (define or {}).items()]
     with tempfile.TemporaryDirectory() as folder:
         out, info = Path(folder) / "program.json", Path(folder) / "program.p4info.txtpb"
-        call(["p4c", "--arch", arch, *flags, "-o", str(out), "--p4runtime-files", str(info), str(source)])
+        outputs = ["-o", str(out), "--p4runtime-files", str(info)]
+        done = execute(["p4c", "--arch", arch, *flags, *outputs, str(source)])
+        if done.returncode:
+            raise failure(done)
         return Program(
             source=Path(source),
             arch=arch,
             json=json.loads(out.read_text(encoding="utf-8")),
             p4info=info.read_text(encoding="utf-8"),
+            warnings=done.stderr.strip(),
         )

@@ -72,6 +72,13 @@ def a_compiled_program_has_json_and_p4info(program: alfirk.Program, tmp_path: Pa
     assert json.loads(saved.read_text()) == program.json
 
 
+def warnings_of_a_program_are_kept(tmp_path: Path) -> None:
+    unused = tmp_path / "unused.p4"
+    text = PROGRAM.read_text(encoding="utf-8")
+    unused.write_text(text.replace("    action drop() {", "    action unused() { }\n    action drop() {", 1))
+    assert "unused" in alfirk.compile(unused).warnings
+
+
 def errors_of_a_program_have_file_and_line(tmp_path: Path) -> None:
     bad = tmp_path / "bad.p4"
     bad.write_text("header h_t {\n    bit<8> a\n}\n")
