@@ -47,25 +47,25 @@ use std::fmt::{self, Debug, Formatter};
 
 /// Machine code of a program.
 pub(crate) struct Compiled {
-    code: Functions,
+    code: Functions<Function>,
     memory: Option<JITModule>,
 }
 
-/// The functions of a program.
-enum Functions {
+/// The functions of a program: `F` is [`FuncId`] while the module is incomplete, [`Function`] afterwards.
+enum Functions<F> {
     V1model {
         /// Parser, verification of checksums, and ingress.
-        ingress: Function,
+        ingress: F,
         /// Egress and deparser.
-        egress: Function,
+        egress: F,
     },
     Tofino {
         /// Controls, and the code of deparsers, by their first instruction.
-        code: Vec<(Pc, Function)>,
+        code: Vec<(Pc, F)>,
         /// Parsers of ingress and egress.
-        parsers: [Function; 2],
+        parsers: [F; 2],
         /// Deparsers of ingress and egress.
-        deparsers: [Function; 2],
+        deparsers: [F; 2],
     },
 }
 
@@ -266,7 +266,7 @@ fn compile(program: &LoadedProgram) -> Result<Compiled, CompileError> {
         None => {
             let starts = v1model::ingress_starts(program).chain(v1model::egress_starts(program));
             let regions = Regions::new(program, starts);
-            FunctionIds::V1model {
+            Functions::V1model {
                 ingress: compiler
                     .function(program, |code| v1model::compile_ingress(code, &regions))?,
                 egress: compiler
@@ -284,11 +284,11 @@ fn compile(program: &LoadedProgram) -> Result<Compiled, CompileError> {
         unsafe { std::mem::transmute::<*const u8, Function>(address) }
     };
     let code = match ids {
-        FunctionIds::V1model { ingress, egress } => Functions::V1model {
+        Functions::V1model { ingress, egress } => Functions::V1model {
             ingress: function(ingress),
             egress: function(egress),
         },
-        FunctionIds::Tofino {
+        Functions::Tofino {
             code,
             parsers,
             deparsers,
@@ -307,24 +307,11 @@ fn compile(program: &LoadedProgram) -> Result<Compiled, CompileError> {
     })
 }
 
-/// The functions of a program whose module is not complete; see [`Functions`].
-enum FunctionIds {
-    V1model {
-        ingress: FuncId,
-        egress: FuncId,
-    },
-    Tofino {
-        code: Vec<(Pc, FuncId)>,
-        parsers: [FuncId; 2],
-        deparsers: [FuncId; 2],
-    },
-}
-
 fn compile_tofino(
     program: &LoadedProgram,
     tofino: &Tofino,
     compiler: &mut Compiler,
-) -> Result<FunctionIds, CompileError> {
+) -> Result<Functions<FuncId>, CompileError> {
     let gresses = [&tofino.ingress, &tofino.egress];
     let pipelines = gresses.map(|gress| [gress.control, gress.deparse]);
     let pipelines = pipelines.as_flattened();
@@ -361,7 +348,7 @@ fn compile_tofino(
             deparser::compile(code, &regions, &gress.deparser);
         })
     };
-    Ok(FunctionIds::Tofino {
+    Ok(Functions::Tofino {
         code,
         parsers,
         deparsers: [of_deparser(&tofino.ingress)?, of_deparser(&tofino.egress)?],
