@@ -90,3 +90,21 @@ pub enum Response {
     /// The machine's part of the network has been removed.
     Stopped,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processor_counters_arrive_as_they_were_sent() {
+        let sent = Counters::read(&[std::process::id()]);
+        let line = serde_json::to_string(&Response::Load {
+            counters: sent.clone(),
+        });
+        let received = serde_json::from_str(&line.expect("counters are JSON"));
+        let Response::Load { counters } = received.expect("an agent's line is understood") else {
+            panic!("the line holds no counters");
+        };
+        assert_eq!(counters, sent);
+    }
+}

@@ -94,8 +94,9 @@ fn read_machine() -> (u64, u64) {
 /// A reading of the processor counters of a machine, which count from its start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
-    /// Scheduler statistics of each thread of the network's processes since its start, by thread id.
-    threads: BTreeMap<u32, SchedStat>,
+    /// Thread id of each thread of the network's processes, ascending, with its scheduler statistics since its start.
+    /// A list, because serde cannot read the keys of a map as numbers within a message that has a tag.
+    threads: Vec<(u32, SchedStat)>,
     /// Busy ticks and all ticks of all processors.
     machine: (u64, u64),
     /// Time of the reading in nanoseconds of the machine's monotonic clock.
@@ -117,7 +118,7 @@ impl Counters {
     /// Reads the statistics of `processes`, and the busy time of the whole machine.
     pub fn read(processes: &[u32]) -> Counters {
         Counters {
-            threads: SchedStat::of(processes),
+            threads: SchedStat::of(processes).into_iter().collect(),
             machine: read_machine(),
             at: monotonic(),
         }
@@ -125,9 +126,10 @@ impl Counters {
 
     /// Processor use between an earlier reading and this one. That of threads which have ended since is not known.
     pub fn since(&self, before: &Counters) -> Load {
+        let earlier: BTreeMap<u32, SchedStat> = before.threads.iter().copied().collect();
         let mut share = SchedStat::default();
         for (id, now) in &self.threads {
-            share += now.since(before.threads.get(id).copied().unwrap_or_default());
+            share += now.since(earlier.get(id).copied().unwrap_or_default());
         }
         let busy = self.machine.0.saturating_sub(before.machine.0);
         let all = self.machine.1.saturating_sub(before.machine.1);
@@ -176,7 +178,7 @@ mod tests {
             turns: 1,
         };
         let reading = |threads: &[(u32, SchedStat)]| Counters {
-            threads: threads.iter().copied().collect(),
+            threads: threads.to_vec(),
             machine: (0, 0),
             at: 0,
         };
