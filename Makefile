@@ -32,7 +32,7 @@ GLIBC := $(shell uname -m)-unknown-linux-gnu
 COMPLETIONS := bash-completion/completions zsh/site-functions fish/vendor_completions.d
 
 .DEFAULT_GOAL := help
-.PHONY: help build quick run test bench notebooks book contract model tofino tofino-compare soak mininet ptf interop interop-speed guest-image install dist deb static static-glibc static-musl wheel image-check install-library uninstall fmt lint clean lock setup setup-interop build-verbs
+.PHONY: help build quick run test bench notebooks book contract model tofino tofino-compare soak mininet ptf interop interop-speed guest-image install dist deb static static-glibc static-musl wheel image-check tutorials install-library uninstall fmt lint clean lock setup setup-interop build-verbs
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -157,6 +157,9 @@ wheel: ## Make a wheel in target/dist: the command and its Python packages (pip 
 
 image-check: ## Carry out Containerfile's steps in a bare Debian, and check all labs there (needs root, mmdebstrap and a wheel)
 	@python3 tools/image.py
+
+tutorials: ## Run the exercises of a checkout of p4lang/tutorials in TUTORIALS, unchanged, with the wheel (needs root and Mininet)
+	@python3 tools/tutorials.py $(TUTORIALS)
 
 install-library: setup-interop ## Install the libraries for programs on RDMA devices and of MPI under PREFIX
 	@$(CARGO) build --quiet --release --package alfirk-verbs --package alfirk-mpi

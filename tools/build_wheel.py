@@ -19,6 +19,8 @@ from pathlib import Path
 import tomllib
 
 ROOT = Path(__file__).resolve().parent.parent
+#: Folders of the wheel's Python packages: the project's own, and messages that the package p4runtime lacks.
+PACKAGES = ("python/alfirk", "python/p4")
 #: Folders of the wheel's share/, and those of them with Python packages.
 SHARED = ("experiments", "labs", "mininet", "p4include", "p4src", "ptf-tests", "topologies")
 IMPORTED = ("mininet", "ptf-tests", "labs")
@@ -32,7 +34,7 @@ def stage(folder: Path) -> None:
     The layout below `alfirk/share` is that of the repository, so that each part finds the others.
     """
     listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "python/alfirk", *SHARED],
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *PACKAGES, *SHARED],
         cwd=ROOT,
         check=True,
         capture_output=True,
