@@ -44,7 +44,7 @@ def a_file_without_the_expected_text_is_shown(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["/", "basic"], "is no checkout of p4lang/tutorials: it has no utils/run_exercise.py"),
+        (["/", "basic"], "is not a checkout of p4lang/tutorials: it has no utils/run_exercise.py"),
         (["/", "basics"], "no exercise basics; there are basic, basic_tunnel, "),
     ],
 )
