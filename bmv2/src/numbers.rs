@@ -53,6 +53,12 @@ pub(crate) fn is_le(a: &[u64], b: &[u64]) -> bool {
     a.iter().rev().le(b.iter().rev())
 }
 
+/// Formats a big-endian number in hexadecimal.
+pub(crate) fn number_of_bytes(bytes: &[u8]) -> String {
+    let bits = u32::try_from(bytes.len() * 8).unwrap_or(u32::MAX);
+    number(&to_words(bytes, bits).unwrap_or_default())
+}
+
 /// Formats a number of several words in hexadecimal.
 pub(crate) fn number(words: &[u64]) -> String {
     let bytes = shortest(words);

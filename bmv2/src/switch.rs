@@ -16,6 +16,7 @@ use crate::exec::parse::parse;
 use crate::exec::run::{run, Context};
 use crate::frame::SharedFrame;
 use crate::jit::Compiled;
+use crate::numbers::number_of_bytes;
 use crate::pre::PreLimits;
 use crate::program::LoadedProgram;
 use crate::state::State;
@@ -458,7 +459,9 @@ impl Processor<'_> {
                 set(words, intrinsic.packet_length, length);
                 self.log(|| Step::Resubmit);
                 self.number_copy(&mut fresh, packet.ctx.number);
-                self.record(|| TraceEvent::Resubmitted);
+                self.record(|| TraceEvent::Resubmitted {
+                    as_copy: fresh.ctx.copy,
+                });
                 self.pool.recycle(packet);
                 packet = fresh;
                 continue;
@@ -608,7 +611,11 @@ impl Processor<'_> {
                 .map(|i| (value.word(i / 8) >> (8 * (i % 8))) as u8)
                 .collect()
         };
-        let fields = learn.items.iter().zip(&learn.bits).map(field).collect();
+        let fields: Vec<Vec<u8>> = learn.items.iter().zip(&learn.bits).map(field).collect();
+        self.record(|| TraceEvent::Digest {
+            digest: learn.name.clone(),
+            fields: fields.iter().map(|field| number_of_bytes(field)).collect(),
+        });
         fx.digests.push(Digest {
             list,
             name: learn.name.clone(),
@@ -759,7 +766,9 @@ impl Processor<'_> {
             set(words, intrinsic.packet_length, length);
             self.log(|| Step::Recirculate);
             self.number_copy(&mut fresh, number);
-            self.record(|| TraceEvent::Recirculated);
+            self.record(|| TraceEvent::Recirculated {
+                as_copy: fresh.ctx.copy,
+            });
             return self.ingress(fresh, now, fx);
         }
         self.output(port, out, fx);

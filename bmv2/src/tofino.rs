@@ -117,14 +117,15 @@ impl Processor<'_> {
                 Some(number) => recorder.copy_number(number),
                 None => 0,
             };
+            let as_copy = packet.ctx.copy;
+            if resubmitted {
+                recorder.record(TraceEvent::Resubmitted { as_copy });
+            }
             recorder.select_packet(packet.ctx.number, packet.ctx.copy, &packet.words);
-            recorder.record(match resubmitted {
-                false => TraceEvent::In {
-                    port,
-                    bytes: frame.len(),
-                },
-                true => TraceEvent::Resubmitted,
-            });
+            if !resubmitted {
+                let bytes = frame.len();
+                recorder.record(TraceEvent::In { port, bytes });
+            }
             recorder.log(|| Step::Received {
                 port: u64::from(port),
             });
@@ -278,11 +279,13 @@ impl Processor<'_> {
             group,
             truncate_bytes,
             class_of_service,
-        }) = self.state.pre.session(session).cloned()
+        }) = self.clone_session(session)
         else {
             return;
         };
-        self.record(|| TraceEvent::Cloned { session });
+        // Each copy gets a number when it is enqueued.
+        let as_copy = 0;
+        self.record(|| TraceEvent::Cloned { session, as_copy });
         if truncate_bytes > 0 {
             bytes.truncate(truncate_bytes as usize);
         }
@@ -295,9 +298,7 @@ impl Processor<'_> {
         for replica in copies {
             self.tofino_enqueue(tofino, replica, queue, SharedFrame::clone(&frame), of, fx);
         }
-        if let Some(recorder) = &mut self.state.recorder {
-            recorder.select_packet(packet.ctx.number, packet.ctx.copy, &packet.words);
-        }
+        self.select(packet);
     }
 
     /// Processes a packet that leaves its queue, in egress.
@@ -377,7 +378,8 @@ impl Processor<'_> {
                 return;
             }
             self.log(|| Step::Recirculate);
-            self.record(|| TraceEvent::Recirculated);
+            // It arrives as a new packet.
+            self.record(|| TraceEvent::Recirculated { as_copy: 0 });
             return self.tofino_in(tofino, port, &frame, now, fx);
         }
         let bytes = frame.len();

@@ -32,13 +32,16 @@ pub struct Local {
 
 impl Local {
     /// Starts a switch with the program in this BMv2 JSON. The returned P4Info has all objects of the JSON under the
-    /// names in the JSON, as `simple_switch_CLI` has.
+    /// names in the JSON, as `simple_switch_CLI` has. `traces` turns on traces of packets, with statements and conditions.
     ///
     /// # Errors
     /// When the program cannot be loaded.
-    pub fn start(json: &str, seed: u64) -> Result<(Local, P4Info), String> {
+    pub fn start(json: &str, seed: u64, traces: bool) -> Result<(Local, P4Info), String> {
         // The server finds the loaded program in this cache.
-        let programs = Programs::default();
+        let programs = match traces {
+            true => Programs::with_notes(),
+            false => Programs::default(),
+        };
         let program = programs.load(json).map_err(to_text)?;
         let options = SwitchOptions {
             seed,
@@ -54,6 +57,7 @@ impl Local {
         server
             .set_forwarding_pipeline_config(&pipeline_config(&info, json), 0)
             .map_err(to_text)?;
+        server.switch_mut().set_trace(traces);
         let now = 0;
         let local = Local {
             server,
@@ -61,11 +65,6 @@ impl Local {
             now,
         };
         Ok((local, info))
-    }
-
-    /// Turns tracing of packets on or off.
-    pub fn set_trace(&mut self, is_on: bool) {
-        self.server.switch_mut().set_trace(is_on);
     }
 
     /// Returns the trace since the last call.

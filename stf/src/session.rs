@@ -36,22 +36,18 @@ pub enum Reading {
 }
 
 impl Session {
-    /// Starts a switch that runs the program in this BMv2 JSON. `seed` initialises its random numbers.
+    /// Starts a switch that runs the program in this BMv2 JSON. `seed` initialises its random numbers; `traces` turns on
+    /// traces of packets ([`Session::take_trace`]).
     ///
     /// # Errors
     /// When the program cannot be loaded.
-    pub fn start(json: &str, seed: u64) -> Result<Session, String> {
-        let (local, info) = Local::start(json, seed)?;
+    pub fn start(json: &str, seed: u64, traces: bool) -> Result<Session, String> {
+        let (local, info) = Local::start(json, seed, traces)?;
         Ok(Session {
             control: Control::new(local, info),
             packets: Packets::default(),
             json: json.to_owned(),
         })
-    }
-
-    /// Turns tracing of packets on or off.
-    pub fn set_trace(&mut self, is_on: bool) {
-        self.control.target().set_trace(is_on);
     }
 
     /// Executes a command. Returns the value that it reads: a register of `register_read`, or a counter of `counter_read`.
@@ -102,7 +98,7 @@ impl Session {
 /// # Errors
 /// When the program cannot be loaded.
 pub fn run_here(json: &str, lines: &[Line], seed: u64) -> Result<Vec<Failure>, String> {
-    let mut session = Session::start(json, seed)?;
+    let mut session = Session::start(json, seed, false)?;
     Ok(session.run(lines))
 }
 

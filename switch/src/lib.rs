@@ -117,11 +117,11 @@ pub fn run(args: &SwitchArgs) -> Result<(), SwitchError> {
     let grpc = grpc_server(&config)?;
     // The answer is valid only after the log has been set up.
     let logs = logging::logs_packets();
-    let programs = match logs {
+    let is_recorded = logs || config.trace.is_some();
+    let programs = match is_recorded {
         true => Programs::with_notes(),
         false => Programs::default(),
     };
-    let is_recorded = logs || config.trace.is_some();
     let programs = compilation::compiling(programs, config.switch.engine, is_recorded);
     let (switch, text) = load(&config, &programs)?;
     let server = Server::with_programs(switch, programs.clone());

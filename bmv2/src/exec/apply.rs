@@ -9,11 +9,14 @@ use crate::numbers::{number, shortest};
 use crate::program::{Calculation, LoadedProgram};
 use crate::steps::{padded_hex, short_hex, EntryKey, Step};
 use crate::tables::{ActionRef, EntryHandle, Target};
-use crate::trace::{NamedValue, TraceEvent};
+use crate::trace::{candidates, NamedValue, TraceEvent};
 
 /// Value stored in the field that receives the index of the matching entry, after a table miss. Direct registers use
 /// this field; the value is larger than any index.
 const NO_ENTRY: u64 = u32::MAX as u64;
+
+/// Maximum number of entries of a table that a trace compares with a packet.
+const MAX_COMPARED: usize = 1_000;
 
 /// Looks up the packet in a table, and stores the arguments of the entry's action. Returns the action's code, if an
 /// action is to run, and the instruction after the table.
@@ -38,6 +41,13 @@ fn apply_recorded(vm: &mut Interpreter, phv: &mut [u64], at: usize) -> (Option<P
     let key = key.collect();
     let entries = &vm.state.tables[at];
     let entry = entries.peek(phv).map(|place| entries.handle(place).0);
+    let traces = vm.state.recorder.as_ref().is_some_and(|r| r.traces);
+    let compared = entries
+        .handles()
+        .into_iter()
+        .take(if traces { MAX_COMPARED } else { 0 });
+    let compared = compared.filter_map(|handle| entries.entry(program, table, handle));
+    let others = candidates(table, compared, entry, phv);
     log_lookup(vm, phv, at, entry);
     let found = look_up(vm, phv, at);
     let action = found
@@ -54,8 +64,10 @@ fn apply_recorded(vm: &mut Interpreter, phv: &mut [u64], at: usize) -> (Option<P
         key,
         hit: entry.is_some(),
         entry,
+        entries: vm.state.tables[at].len(),
         action: action.map(|action| action.name.clone()),
         data: data.collect(),
+        source: table.source.clone(),
     };
     let name = action.map(|action| action.name.clone());
     let args = action.iter().flat_map(|action| &action.params);
@@ -65,7 +77,14 @@ fn apply_recorded(vm: &mut Interpreter, phv: &mut [u64], at: usize) -> (Option<P
     });
     if let Some(recorder) = &mut vm.state.recorder {
         recorder.changes(program, phv);
-        recorder.record(event);
+        // The statement that the table stands for is in the trace.
+        let is_statement = table.name.strip_prefix("tbl_") == name.as_deref();
+        if !(is_statement && table.keys.is_empty() && !program.notes.is_empty()) {
+            recorder.record(event);
+        }
+        for other in others {
+            recorder.record(other);
+        }
         recorder.log(|| Step::Action {
             name,
             args: args.collect(),

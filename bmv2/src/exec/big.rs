@@ -175,6 +175,13 @@ fn power_of_two(bits: u32) -> BigInt {
     BigInt::one() << bits
 }
 
+impl Big {
+    /// Formats the number in hexadecimal, with a sign if it is negative.
+    pub fn to_hex(&self) -> String {
+        format!("{:#x}", self.0)
+    }
+}
+
 /// Formats the number in decimal.
 impl std::fmt::Display for Big {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {

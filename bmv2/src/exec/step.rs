@@ -8,9 +8,11 @@ use super::words::wrap;
 use crate::drop_reason::DropReason;
 use crate::externs::filter::{Memory, Spec};
 use crate::externs::meter::Color;
-use crate::program::{LoadedProgram, Note};
+use crate::program::{source, LoadedProgram, Note};
 use crate::state::State;
 use crate::steps::Step;
+use crate::trace::TraceEvent;
+use alfirk_bmv2_json::SourceInfo;
 
 /// Limit of log messages per packet and pipeline; further ones are discarded.
 const MAX_LOGS: usize = 1000;
@@ -154,66 +156,140 @@ impl Interpreter<'_> {
     }
 }
 
-/// Logs the text of a condition or primitive, which was stored when the program was loaded.
+/// Adds a note of the program to traces and the log.
 #[cold]
 fn note(program: &LoadedProgram, state: &mut State, phv: &[u64], index: u16) {
     let Some(mut recorder) = state.recorder.take() else {
         return;
     };
-    let word = |slot: Slot| phv[usize::from(slot)];
-    let cell =
-        |what, name: &str, size: usize, index: u64, text: &dyn Fn(&str) -> String| match index
-            < size as u64
-        {
-            true => Step::Note(text(name)),
-            false => Step::OutOfBounds {
-                what,
-                name: name.to_owned(),
-                size,
-                index,
-            },
-        };
-    recorder.log(|| match &program.notes[usize::from(index)] {
-        Note::Text(text) => Step::Note(text.clone()),
+    let note = &program.notes[usize::from(index)];
+    // What changed before is the effect of an earlier statement.
+    recorder.changes(program, phv);
+    recorder.log(|| log_note(program, state, phv, note));
+    if let Some(event) = trace_note(program, state, phv, note) {
+        recorder.record(event);
+    }
+    state.recorder = Some(recorder);
+}
+
+/// An array that a packet accesses.
+struct Access<'a> {
+    kind: &'static str,
+    name: &'a str,
+    size: usize,
+    index: u64,
+}
+
+impl Access<'_> {
+    fn is_inside(&self) -> bool {
+        self.index < self.size as u64
+    }
+}
+
+/// Returns the array that a note is about.
+fn access<'a>(program: &'a LoadedProgram, phv: &[u64], note: &Note) -> Option<Access<'a>> {
+    let (kind, name, size, slot) = match *note {
         Note::RegisterRead { array, i } | Note::RegisterWrite { array, i } => {
-            let (at, i) = (usize::from(*array), word(*i));
-            let register = &program.registers[at];
-            let value = || state.registers[at].read(i);
-            let reads = matches!(program.notes[usize::from(index)], Note::RegisterRead { .. });
-            cell(
-                "register",
-                &register.name,
-                register.size,
-                i,
-                &|name| match reads {
-                    true => format!("Read register '{name}' at index {i} read value {}", value()),
-                    false => format!(
-                        "Wrote register '{name}' at index {i} with value {}",
-                        value()
-                    ),
-                },
-            )
+            let array = &program.registers[usize::from(array)];
+            ("register", &array.name, array.size, i)
         }
         Note::Count { array, i } => {
-            let (counter, i) = (&program.counters[usize::from(*array)], word(*i));
-            cell("counter", &counter.name, counter.size, i, &|name| {
-                format!("Updated counter '{name}' at index {i}")
-            })
+            let array = &program.counters[usize::from(array)];
+            ("counter", &array.name, array.size, i)
         }
         Note::Meter { array, i } => {
-            let (meter, i) = (&program.meters[usize::from(*array)], word(*i));
-            cell("meter", &meter.name, meter.size, i, &|name| {
-                format!("Updated meter '{name}' at index {i}")
-            })
+            let array = &program.meters[usize::from(array)];
+            ("meter", &array.name, array.size, i)
         }
+        _ => return None,
+    };
+    Some(Access {
+        kind,
+        name,
+        size,
+        index: phv[usize::from(slot)],
+    })
+}
+
+/// Returns a note as BMv2 logs it.
+fn log_note(program: &LoadedProgram, state: &State, phv: &[u64], note: &Note) -> Step {
+    let word = |slot: Slot| phv[usize::from(slot)];
+    if let Some(access) = access(program, phv, note).filter(|access| !access.is_inside()) {
+        return Step::OutOfBounds {
+            what: access.kind,
+            name: access.name.to_owned(),
+            size: access.size,
+            index: access.index,
+        };
+    }
+    let cell = access(program, phv, note).map(|access| (access.name, access.index));
+    let (name, i) = cell.unwrap_or_default();
+    let at = |info: &SourceInfo| format!("{}({}) ", info.filename, info.line);
+    Step::Note(match note {
+        Note::Action(name) => format!("Action {name}"),
+        Note::Primitive(None) => "Primitive (no source info)".to_owned(),
+        Note::Primitive(Some(info)) => format!("{}Primitive {}", at(info), info.source_fragment),
+        Note::Condition { info, name, holds } => {
+            let text = info.as_ref().map_or(name, |info| &info.source_fragment);
+            let at = info.as_ref().map(at).unwrap_or_default();
+            format!("{at}Condition \"{text}\" ({name}) is {holds}")
+        }
+        Note::RegisterRead { array, .. } => {
+            let value = state.registers[usize::from(*array)].read(i);
+            format!("Read register '{name}' at index {i} read value {value}")
+        }
+        Note::RegisterWrite { array, .. } => {
+            let value = state.registers[usize::from(*array)].read(i);
+            format!("Wrote register '{name}' at index {i} with value {value}")
+        }
+        Note::Count { .. } => format!("Updated counter '{name}' at index {i}"),
+        Note::Meter { .. } => format!("Updated meter '{name}' at index {i}"),
         Note::Hash { base, max, value } => {
             let (base, max, value) = (word(*base), word(*max), word(*value));
-            Step::Note(format!("hash(base={base}, max={max}) = {value}"))
+            format!("hash(base={base}, max={max}) = {value}")
         }
         Note::Random { low, high, value } => {
             let (low, high, value) = (word(*low), word(*high), word(*value));
-            Step::Note(format!("random(lo={low}, hi={high}) = {value}"))
+            format!("random(lo={low}, hi={high}) = {value}")
         }
-    });
-    state.recorder = Some(recorder);
+    })
+}
+
+/// Returns a note as a step of a trace; `None` for those whose effect another step shows.
+fn trace_note(
+    program: &LoadedProgram,
+    state: &State,
+    phv: &[u64],
+    note: &Note,
+) -> Option<TraceEvent> {
+    if let Some(access) = access(program, phv, note) {
+        let (kind, name, index) = (access.kind, access.name.to_owned(), access.index);
+        return Some(match note {
+            _ if !access.is_inside() => TraceEvent::OutOfBounds {
+                kind,
+                name,
+                index,
+                size: access.size,
+            },
+            Note::RegisterRead { array, .. } | Note::RegisterWrite { array, .. } => {
+                TraceEvent::Register {
+                    register: name,
+                    index,
+                    written: matches!(note, Note::RegisterWrite { .. }),
+                    value: state.registers[usize::from(*array)].read(index).to_hex(),
+                }
+            }
+            _ => TraceEvent::Updated { kind, name, index },
+        });
+    }
+    match note {
+        Note::Primitive(info) => Some(TraceEvent::Statement {
+            source: source(info.as_ref()?),
+        }),
+        Note::Condition { info, holds, .. } => Some(TraceEvent::Condition {
+            source: source(info.as_ref()?),
+            holds: *holds,
+        }),
+        _ => None,
+    }
 }

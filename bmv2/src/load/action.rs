@@ -33,7 +33,7 @@ impl Loader<'_> {
             }
             self.begin(|| at.clone());
             let code = self.pc();
-            self.note(|| Note::Text(format!("Action {}", action.name)));
+            self.note(|| Note::Action(action.name.clone()));
             self.compile_primitives(
                 &action.primitives,
                 Scope {
@@ -85,11 +85,7 @@ impl Loader<'_> {
             };
             let scope = Scope { at: &at, ..scope };
             self.locate(info);
-            self.note(|| {
-                let text = |info: &SourceInfo| format!("Primitive {}", info.source_fragment);
-                let none = || "Primitive (no source info)".to_owned();
-                Note::Text(located(info, text, none))
-            });
+            self.note(|| Note::Primitive(info.cloned()));
             let without_extra = without_extra_operands(&call.primitive);
             match without_extra.as_ref().unwrap_or(&call.primitive) {
                 Primitive::Jump { target } => {
@@ -769,18 +765,6 @@ impl Loader<'_> {
             ),
             other => Err(scope.invalid(format!("{other:?} is not a header union stack"))),
         }
-    }
-}
-
-/// Returns the log text of a statement: `text` after the file and line, or `none` if the source location is unknown.
-pub(super) fn located(
-    info: Option<&SourceInfo>,
-    text: impl FnOnce(&SourceInfo) -> String,
-    none: impl FnOnce() -> String,
-) -> String {
-    match info {
-        Some(info) => format!("{}({}) {}", info.filename, info.line, text(info)),
-        None => none(),
     }
 }
 

@@ -33,9 +33,9 @@ use crate::exec::node::{BigOp, Element};
 use crate::exec::ops::{FusedOp, Op, Pc, Slot};
 use crate::program::{
     Action, CounterArray, Deparser, DynHeader, Field, Layout, Listing, LoadedProgram, LogMessage,
-    MeterArray, Note, Param, Parser, RegisterArray, ValueSet,
+    MeterArray, Note, Param, Parser, RegisterArray, ValueSet, SCALARS, USER_METADATA,
 };
-use alfirk_bmv2_json::{BmV2Json, FieldRef, SourceInfo};
+use alfirk_bmv2_json::{BmV2Json, Expr, FieldRef, SourceInfo};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::OnceLock;
 
@@ -254,6 +254,11 @@ fn load_listed(
         dyn_headers: loader.dyn_headers,
         logs: loader.logs,
         asserts: loader.asserts,
+        metadata_name: if options.notes {
+            metadata_name(json)
+        } else {
+            None
+        },
         notes: loader.notes,
         actions: loader.actions,
         registers: loader.registers,
@@ -267,6 +272,26 @@ fn load_listed(
         program.ops = ops;
     }
     Ok((program, loader.listing))
+}
+
+/// Returns the name of the user-defined metadata in the P4 source: that in the text of a statement that stores to a field
+/// of it.
+fn metadata_name(json: &BmV2Json) -> Option<String> {
+    let statements = json.actions.iter().flat_map(|action| &action.primitives);
+    let mut names = statements.filter_map(|statement| {
+        let operands = statement.primitive.operands();
+        let Some(Expr::Field(target)) = operands.first() else {
+            return None;
+        };
+        let is_metadata = target.header == SCALARS && target.field.starts_with(USER_METADATA);
+        let text = &statement.source_info.as_ref()?.source_fragment;
+        let name: &str = text
+            .split(|c: char| !c.is_alphanumeric() && c != '_')
+            .next()?;
+        let is_path = text[name.len()..].starts_with('.');
+        (is_metadata && is_path && !name.is_empty()).then(|| name.to_owned())
+    });
+    names.next()
 }
 
 impl<'a> Loader<'a> {

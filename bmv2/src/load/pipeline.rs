@@ -1,12 +1,11 @@
 //! Loading of ingress and egress: compiles nodes to code, and loads the keys, actions and entries of tables.
 
-use super::action::located;
 use super::parser::missing;
 use super::{find, number, LoadError, Loader, Scope};
 use crate::exec::node::Kind;
 use crate::exec::ops::{Op, Pc, Slot};
 use crate::program::{
-    DefaultAction, DirectMeter, DirectRegister, InitialEntry, Key, Note, Profile, Table,
+    source, DefaultAction, DirectMeter, DirectRegister, InitialEntry, Key, Note, Profile, Table,
 };
 use crate::tables::{ActionRef, KeyMatch, NewEntry, NewKey, Target};
 use alfirk_bmv2_json::{
@@ -373,6 +372,7 @@ impl<'a> Loader<'a> {
             kind: table.kind,
             match_type,
             keys,
+            source: table.source_info.as_ref().map(source),
             max_size: table.max_size,
             with_counters: table.with_counters
                 || self.counters.iter().any(|c| c.table == Some(number)),
@@ -647,10 +647,11 @@ impl Labels<'_> {
 }
 
 fn condition(json: &json::Conditional, holds: bool) -> Note {
-    let end = format!("({}) is {holds}", json.name);
-    let text = |info: &json::SourceInfo| format!("Condition \"{}\" {end}", info.source_fragment);
-    let none = || format!("Condition \"{}\" {end}", json.name);
-    Note::Text(located(json.source_info.as_ref(), text, none))
+    Note::Condition {
+        info: json.source_info.clone(),
+        name: json.name.clone(),
+        holds,
+    }
 }
 
 /// Determines the match type of a table from its keys. It must agree with the match type in the file, `stated`.

@@ -7,6 +7,7 @@ mod calculation;
 mod intrinsic;
 mod layout;
 mod listing;
+mod notes;
 mod parser;
 mod tofino;
 
@@ -18,6 +19,7 @@ use crate::exec::ops::{FusedOp, Pc, Slot};
 use crate::jit::Compiled;
 use crate::numbers::number;
 use crate::tables::{ActionRef, GroupLimits, NewEntry};
+use crate::trace::Source;
 use alfirk_bmv2_json::{MatchType, MeterType, TableType};
 use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,9 +33,15 @@ pub(crate) use self::{
         Union, UnionStack, Varbit,
     },
     listing::Listing,
+    notes::{source, Note},
     parser::{Case, CaseOn, Deparser, KeyPart, ParseState, Parser, ParserErrors, ParserStep},
     tofino::{Chip, Front, Gress, Tofino},
 };
+
+/// Header of BMv2 JSON in which the compiler keeps local variables and metadata.
+pub(crate) const SCALARS: &str = "scalars";
+/// Beginning of the names of fields of the user-defined metadata in [`SCALARS`].
+pub(crate) const USER_METADATA: &str = "userMetadata.";
 
 /// A P4 program ready to run; see [`LoadedProgram::from_json`].
 #[derive(Debug)]
@@ -77,8 +85,10 @@ pub struct LoadedProgram {
     pub(crate) tofino: Option<Tofino>,
     /// Source locations of register accesses, for messages.
     pub(crate) access_sites: Vec<String>,
-    /// Notes for the log; empty unless the program was loaded with notes.
+    /// Notes for traces and the log; empty unless the program was loaded with notes.
     pub(crate) notes: Vec<Note>,
+    /// Name that the P4 source gives to the user-defined metadata, if a statement of the program shows it.
+    pub(crate) metadata_name: Option<String>,
 }
 
 impl LoadedProgram {
@@ -86,6 +96,18 @@ impl LoadedProgram {
     pub(crate) fn error_name(&self, code: u64) -> String {
         let name = self.errors.iter().find(|(_, number)| *number == code);
         name.map_or_else(|| number(&[code]), |(name, _)| name.clone())
+    }
+
+    /// Returns the name of a field for people. The compiler keeps local variables in the header `scalars`, and there also
+    /// the user-defined metadata, under the name `userMetadata`; the P4 source has neither name.
+    pub(crate) fn source_name(&self, header: &str, field: &str) -> String {
+        if header != SCALARS {
+            return format!("{header}.{field}");
+        }
+        match (field.strip_prefix(USER_METADATA), &self.metadata_name) {
+            (Some(field), Some(name)) => format!("{name}.{field}"),
+            _ => field.to_owned(),
+        }
     }
 
     /// Compiles the program to machine code, unless this was done before. Switches that run the program use the machine code
@@ -168,18 +190,6 @@ pub(crate) struct LogMessage {
     pub args: Vec<Node>,
 }
 
-/// A text that a program loaded with notes writes to the log at run time. It describes a condition or a primitive.
-#[derive(Clone, Debug)]
-pub(crate) enum Note {
-    Text(String),
-    RegisterRead { array: u16, i: Slot },
-    RegisterWrite { array: u16, i: Slot },
-    Count { array: u16, i: Slot },
-    Meter { array: u16, i: Slot },
-    Hash { base: Slot, max: Slot, value: Slot },
-    Random { low: Slot, high: Slot, value: Slot },
-}
-
 #[derive(Debug)]
 pub(crate) struct Checksum {
     pub name: String,
@@ -230,6 +240,8 @@ pub(crate) struct Table {
     pub kind: TableType,
     pub match_type: MatchType,
     pub keys: Vec<Key>,
+    /// Declaration of the table in the P4 source, if the program names it.
+    pub source: Option<Source>,
     pub max_size: u64,
     pub with_counters: bool,
     pub support_timeout: bool,

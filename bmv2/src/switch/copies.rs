@@ -48,37 +48,37 @@ impl Processor<'_> {
         fx: &mut Effects,
     ) {
         let rid = get(&packet.words, self.program.intrinsic.egress_rid);
-        match self.queue_of(port, priority, rid, &packet, fx) {
+        match self.queue_of(port, priority, (rid, packet.ctx.copy), &packet, fx) {
             Some(queue) => fx.enqueued.push(queue.with(QueuedPacket::Own(packet))),
             None => self.pool.recycle(packet),
         }
     }
 
-    /// Returns the queue of a packet, or of its copy with the replication id `rid`. If the packet must be dropped,
+    /// Returns the queue of a packet, or of its copy with this replication id and number. If the packet must be dropped,
     /// records this and returns `None`.
     fn queue_of(
         &mut self,
         port: u32,
         priority: Option<u8>,
-        rid: u64,
+        copy: (u64, u32),
         packet: &Packet,
         fx: &mut Effects,
     ) -> Option<Queue> {
         Some(Queue {
             port,
-            priority: self.queue_priority(port, priority, rid, packet, fx)?,
+            priority: self.queue_priority(port, priority, copy, packet, fx)?,
             len: packet.ctx.length.max(0) as usize,
             generation: self.generation,
         })
     }
 
-    /// Returns the priority of a packet, or of its copy with the replication id `rid`, at a port. If the packet must be
+    /// Returns the priority of a packet, or of its copy with this replication id and number, at a port. If the packet must be
     /// dropped, records this and returns `None`.
     pub(super) fn queue_priority(
         &mut self,
         port: u32,
         priority: Option<u8>,
-        rid: u64,
+        (rid, copy): (u64, u32),
         packet: &Packet,
         fx: &mut Effects,
     ) -> Option<u8> {
@@ -94,11 +94,9 @@ impl Processor<'_> {
             return None;
         }
         let priority = u8::try_from(priority).unwrap_or(u8::MAX);
-        self.record(|| TraceEvent::Queued {
-            port,
-            priority,
-            rid,
-        });
+        if let Some(recorder) = &mut self.state.recorder {
+            recorder.queued(port, priority, rid, copy);
+        }
         Some(priority)
     }
 
@@ -106,6 +104,10 @@ impl Processor<'_> {
         let mut replicas = std::mem::take(&mut self.state.scratch);
         replicas.clear();
         replicas.extend_from_slice(self.state.pre.replicas(group).unwrap_or_default());
+        self.record(|| TraceEvent::Multicast {
+            group,
+            replicas: replicas.len(),
+        });
         if replicas.is_empty() {
             self.log(|| Step::NoGroup(group));
             fx.dropped.push(DropReason::NoGroup);
@@ -133,7 +135,7 @@ impl Processor<'_> {
         for &Replica { port, rid } in replicas {
             self.log(|| Step::Replicate { port });
             let copy = self.copy_number(&of.0, number);
-            if let Some(queue) = self.queue_of(port, priority, rid.into(), &of.0, fx) {
+            if let Some(queue) = self.queue_of(port, priority, (rid.into(), copy), &of.0, fx) {
                 let of = Arc::clone(&of);
                 fx.enqueued
                     .push(queue.with(QueuedPacket::Copy { of, rid, copy }));
@@ -169,41 +171,55 @@ impl Processor<'_> {
         clone: CloneRequest,
         fx: &mut Effects,
     ) {
-        let Some(session) = self.state.pre.session(clone.session).cloned() else {
+        let Some(session) = self.clone_session(clone.session) else {
             return;
         };
         let program = self.program;
         let Some(frame) = packet.frame.clone() else {
             return;
         };
-        self.record(|| TraceEvent::Cloned {
-            session: clone.session,
-        });
         let mut copy = self.pool.packet(program, frame);
         self.number_copy(&mut copy, packet.ctx.number);
+        self.record(|| TraceEvent::Cloned {
+            session: clone.session,
+            as_copy: copy.ctx.copy,
+        });
         set(&mut copy.words, program.intrinsic.ingress_port, port);
         self.parse(&mut copy, packet.ctx.now);
         self.reset_clone_metadata(clone.list, packet, &mut copy, instance::INGRESS_CLONE);
-        // The original packet continues.
-        if let Some(recorder) = &mut self.state.recorder {
-            recorder.select_packet(packet.ctx.number, packet.ctx.copy, &packet.words);
-        }
-        self.send_clones(&session, copy, fx);
+        self.send_clones(&session, copy, packet, fx);
     }
 
     /// Clones the packet at the end of egress. The clone is neither deparsed nor parsed.
     pub(super) fn clone_egress(&mut self, packet: &Packet, clone: CloneRequest, fx: &mut Effects) {
-        let Some(session) = self.state.pre.session(clone.session).cloned() else {
+        let Some(session) = self.clone_session(clone.session) else {
             return;
         };
-        self.record(|| TraceEvent::Cloned {
-            session: clone.session,
-        });
         let program = self.program;
         let mut copy = self.pool.copy(packet, program);
         self.number_copy(&mut copy, packet.ctx.number);
+        self.record(|| TraceEvent::Cloned {
+            session: clone.session,
+            as_copy: copy.ctx.copy,
+        });
         self.reset_clone_metadata(clone.list, packet, &mut copy, instance::EGRESS_CLONE);
-        self.send_clones(&session, copy, fx);
+        self.send_clones(&session, copy, packet, fx);
+    }
+
+    /// Returns a clone session. If there is none, records this.
+    pub fn clone_session(&mut self, session: u32) -> Option<CloneSession> {
+        let found = self.state.pre.session(session).cloned();
+        if found.is_none() {
+            self.record(|| TraceEvent::NoSession { session });
+        }
+        found
+    }
+
+    /// Selects the packet to which the following steps belong.
+    pub fn select(&mut self, packet: &Packet) {
+        if let Some(recorder) = &mut self.state.recorder {
+            recorder.select_packet(packet.ctx.number, packet.ctx.copy, &packet.words);
+        }
     }
 
     /// Resets the metadata of a clone, except for the fields of the field list. Sets the instance type to `what`.
@@ -215,7 +231,15 @@ impl Processor<'_> {
         set(&mut clone.words, program.intrinsic.instance_type, what);
     }
 
-    fn send_clones(&mut self, session: &CloneSession, mut packet: Box<Packet>, fx: &mut Effects) {
+    /// Sends a clone to the ports of its session. Then its original continues.
+    fn send_clones(
+        &mut self,
+        session: &CloneSession,
+        mut packet: Box<Packet>,
+        original: &Packet,
+        fx: &mut Effects,
+    ) {
+        self.select(&packet);
         if session.truncate_bytes > 0 {
             packet.ctx.truncate = Some(u64::from(session.truncate_bytes));
         }
@@ -236,5 +260,6 @@ impl Processor<'_> {
         let class = session.class_of_service.min(self.priority_queues - 1);
         let class = u8::try_from(class).unwrap_or(u8::MAX);
         self.replicate(&replicas, (class > 0).then_some(class), packet, fx);
+        self.select(original);
     }
 }

@@ -64,7 +64,8 @@ impl Processor<'_> {
         }
         let now = packet.ctx.now;
         let rid = get(&packet.words, self.program.intrinsic.egress_rid);
-        if let Some(priority) = self.queue_priority(port, None, rid, &packet, fx) {
+        if let Some(priority) = self.queue_priority(port, None, (rid, packet.ctx.copy), &packet, fx)
+        {
             self.run_egress(&mut packet, (port, priority), now, empty_queue(now), fx);
         }
         self.pool.recycle(packet);
@@ -109,7 +110,7 @@ impl Processor<'_> {
     fn send_replica(&mut self, replica: &Replica, packet: &mut Packet, fx: &mut Effects) {
         let now = packet.ctx.now;
         let (port, rid) = (replica.port, u64::from(replica.rid));
-        let Some(priority) = self.queue_priority(port, None, rid, packet, fx) else {
+        let Some(priority) = self.queue_priority(port, None, (rid, 0), packet, fx) else {
             return;
         };
         set(&mut packet.words, self.program.intrinsic.egress_rid, rid);

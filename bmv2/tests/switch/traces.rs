@@ -233,7 +233,7 @@ fn a_trace_has_every_step_of_a_packet() {
         [
             "#1 in port 1, 12 bytes",
             "#1   parser start: h; 2 bytes of payload",
-            "#1   table t [h.a = 0x7] hit entry 0: forward(port = 0x3)",
+            "#1   table t [h.a = 0x7] hit entry 0: forward(port = 0x3)  (test.p4:17)",
             "#1     standard_metadata.egress_spec: 0x0 > 0x3",
             "#1     h.a: 0x7 > 0x8",
             "#1   to port 3, priority 0",
@@ -291,10 +291,218 @@ fn each_step_is_a_json_object() {
     assert_eq!(
         lines[2],
         json!({"packet": 1, "event": "table", "table": "t", "key": [{"name": "h.a", "value": "0x7"}],
-               "hit": false, "action": "discard", "data": []})
+               "hit": false, "entries": 0, "action": "discard", "data": [],
+               "source": {"file": "test.p4", "line": 17, "column": 23, "text": "t"}})
     );
     assert_eq!(
         lines.last().unwrap(),
         &json!({"packet": 1, "event": "dropped", "reason": "ingress"})
     );
+}
+
+#[test]
+fn a_trace_of_a_program_with_notes_has_statements_and_their_effects() {
+    let mut switch = switch_with_notes();
+    switch.set_trace(true);
+    let lines = trace_lines(&mut switch, &FRAME);
+    assert_eq!(
+        lines[2..],
+        [
+            "#1   if (hdr.h.a != 9) true  (test.p4:22)",
+            "#1   table t [h.a = 0x7] hit entry 0: forward(port = 0x3)  (test.p4:17)",
+            "#1     sm.egress_spec = port  (test.p4:13)",
+            "#1     standard_metadata.egress_spec: 0x0 > 0x3",
+            "#1     hdr.h.a = hdr.h.a + 1  (test.p4:14)",
+            "#1     h.a: 0x7 > 0x8",
+            "#1   to port 3, priority 0",
+            "#1   egress for port 3",
+            "#1     r.write(1, hdr.h.a)  (test.p4:25)",
+            "#1     write register r[1]: 0x8",
+            "#1     r.write(2, 0)  (test.p4:25)",
+            "#1     register r[2]: no such cell, 2 cells",
+            "#1     r.read(hdr.h.a, 1)  (test.p4:25)",
+            "#1     read register r[1]: 0x8",
+            "#1 out port 3, 12 bytes",
+        ]
+    );
+}
+
+#[test]
+fn fields_of_metadata_have_their_names_in_the_source() {
+    let program = P4 {
+        fields: "bit<8> a;",
+        metadata: "bit<8> doubled;",
+        locals: "bit<8> sum;",
+        ingress: "sum = hdr.h.a + 1; meta.doubled = sum + hdr.h.a; if (meta.doubled != 9) { sm.egress_spec = 2; }",
+        ..P4::default()
+    };
+    let mut switch = Switch::new(SwitchOptions::default());
+    let program = LoadedProgram::with_notes(&program.text()).unwrap();
+    crate::builder::load(&mut switch, Arc::new(program));
+    switch.set_trace(true);
+    let lines = trace_lines(&mut switch, &[7]);
+    for expected in ["#1     meta.doubled: 0x0 > 0xf", "#1     I.sum: 0x0 > 0x8"] {
+        assert!(lines.contains(&expected.to_owned()), "{lines:#?}");
+    }
+}
+
+/// Returns the lines about table entries that did not win.
+fn losers(switch: &mut Switch, frame: &[u8]) -> Vec<String> {
+    let mut lines = trace_lines(switch, frame);
+    lines.retain(|line| line.contains(" entry ") && !line.contains(" hit "));
+    lines
+}
+
+#[test]
+fn entries_that_did_not_win_are_explained() {
+    let table = |kind: &str| {
+        format!(
+            r#"@name(".forward") action forward(bit<9> port) {{ sm.egress_spec = port; }}
+            @name(".t") table t {{
+                key = {{ hdr.h.a: {kind} @name("h.a"); hdr.h.b: exact @name("h.b"); }}
+                actions = {{ forward; }}
+            }}"#
+        )
+    };
+    let switch = |kind: &str, keys: &[(KeyMatch, u8, i32)]| {
+        let locals = table(kind);
+        let program = P4 {
+            fields: "bit<16> a; bit<8> b;",
+            locals: &locals,
+            ingress: "t.apply();",
+            ..P4::default()
+        };
+        let mut switch = program.switch();
+        switch.set_trace(true);
+        let table = switch.table("t").unwrap();
+        for (key, b, priority) in keys {
+            let keys = [key.clone(), exact(u64::from(*b))];
+            let action = run_action("forward", &[3]);
+            switch
+                .insert_entry(table, &keys, *priority, &action, 0, 0)
+                .unwrap();
+        }
+        switch
+    };
+    let prefix = |value: [u8; 2], prefix_len| KeyMatch::Lpm {
+        value: value.to_vec(),
+        prefix_len,
+    };
+    let mut routes = switch(
+        "lpm",
+        &[
+            (prefix([0x0a, 0], 8), 1, 0),
+            (prefix([0x0a, 0x70], 12), 1, 0),
+            (prefix([0x0b, 0], 8), 2, 0),
+        ],
+    );
+    assert_eq!(
+        losers(&mut routes, &[0x0a, 0x7f, 1]),
+        ["#1     entry 0 matches too, with a shorter prefix (/8)"]
+    );
+    assert_eq!(
+        losers(&mut routes, &[0x0b, 0x7f, 1]),
+        [
+            "#2     entry 0 has h.a = 0xa00/8, the packet 0xb7f",
+            "#2     entry 1 has h.a = 0xa70/12, the packet 0xb7f",
+            "#2     entry 2 has h.b = 0x2, the packet 0x1",
+        ]
+    );
+    let masked = |value: [u8; 2], mask: [u8; 2]| KeyMatch::Ternary {
+        value: value.to_vec(),
+        mask: mask.to_vec(),
+    };
+    let mut rules = switch(
+        "ternary",
+        &[
+            (masked([0x0a, 0], [0xff, 0]), 1, 20),
+            (masked([0, 0], [0, 0]), 1, 30),
+            (masked([0x0a, 1], [0xff, 1]), 1, 10),
+        ],
+    );
+    assert_eq!(
+        losers(&mut rules, &[0x0a, 0x00, 1]),
+        ["#1     entry 1 matches too, with a lower priority"]
+    );
+    assert_eq!(
+        losers(&mut rules, &[0x0a, 0x00, 9]),
+        [
+            "#2     entry 0 has h.b = 0x1, the packet 0x9",
+            "#2     entry 1 has h.b = 0x1, the packet 0x9",
+            "#2     entry 2 has h.a = 0xa01 &&& 0xff01, the packet 0xa00",
+        ]
+    );
+}
+
+#[test]
+fn copies_stand_below_their_originals() {
+    let program = P4 {
+        fields: "bit<8> a;",
+        ingress: "if (sm.instance_type == 0) { clone(CloneType.I2E, 5); } sm.mcast_grp = 4;",
+        ..P4::default()
+    };
+    let mut switch = program.switch();
+    let replica = |port| Replica { port, rid: 1 };
+    let mut pre = switch.pre_mut().unwrap();
+    pre.set_group(4, &[replica(6), replica(7)]).unwrap();
+    let session = CloneSession {
+        replicas: vec![replica(9)],
+        ..CloneSession::default()
+    };
+    pre.set_session(5, session).unwrap();
+    drop(pre);
+    switch.set_trace(true);
+    let mut fx = Effects::default();
+    switch.process_into(1, &[1], 0, &mut fx);
+    switch.process_into(1, &[2], 0, &mut fx);
+    let trees = alfirk_bmv2::trace::trees(&fx.trace);
+    assert_eq!(trees.len(), 2);
+    let sent = |tree: &alfirk_bmv2::trace::PacketTree| match tree.steps.last() {
+        Some(alfirk_bmv2::trace::TraceEvent::Out { port, .. }) => Some(*port),
+        _ => None,
+    };
+    for tree in &trees {
+        let [clone, first, second] = &tree.copies[..] else {
+            panic!("a clone and two replicas: {tree:#?}");
+        };
+        assert_eq!((sent(tree), sent(clone)), (None, None));
+        assert_eq!(clone.copies.len(), 1);
+        assert_eq!(
+            [&clone.copies[0], first, second].map(sent),
+            [Some(9), Some(6), Some(7)]
+        );
+    }
+    let text = serde_json::to_string(&trees[0]).unwrap();
+    assert!(
+        text.contains(r#""event":"cloned","session":5,"as_copy":1"#),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_clone_without_a_session_is_shown() {
+    let program = P4 {
+        fields: "bit<8> a;",
+        ingress: "clone(CloneType.I2E, 7); sm.egress_spec = 2;",
+        ..P4::default()
+    };
+    let mut switch = program.switch();
+    switch.set_trace(true);
+    let lines = trace_lines(&mut switch, &[1]);
+    let expected = "#1   no clone: there is no clone session 7".to_owned();
+    assert!(lines.contains(&expected), "{lines:#?}");
+}
+
+#[test]
+fn a_digest_is_shown_with_its_fields() {
+    let program = P4 {
+        fields: "bit<8> a; bit<16> b;",
+        ingress: "digest<h_t>(1, hdr.h); sm.egress_spec = 2;",
+        ..P4::default()
+    };
+    let mut switch = program.switch();
+    switch.set_trace(true);
+    let lines = trace_lines(&mut switch, &[1, 0x12, 0x34]);
+    let expected = "#1   digest h_t: 0x1, 0x1234".to_owned();
+    assert!(lines.contains(&expected), "{lines:#?}");
 }

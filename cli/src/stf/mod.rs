@@ -11,12 +11,12 @@ mod veth;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
-use alfirk_bmv2::trace::{TraceEvent, TraceLine};
+use alfirk_bmv2::trace::{trees, TraceEvent, TraceLine};
 use alfirk_compiler::arch::Arch;
 use alfirk_compiler::driver::{compile, CompileError, CompileOptions, Compiled};
 use alfirk_compiler::preproc::MacroOption;
 use alfirk_stf::{Command, Control, Line, Session};
-use alfirk_switch::TraceFormat;
+use clap::ValueEnum;
 use serde_json::json;
 
 use crate::exit::{print, Failure, Outcome};
@@ -47,7 +47,8 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["test", "switch", "json"], help_heading = "Output")]
     interactive: bool,
 
-    /// Print how each packet was processed: states, tables, changed fields, drops. In JSON, a line is one step.
+    /// Print how each packet was processed: states, tables, statements, changed fields, drops. In JSON, a line is one step; as
+    /// a tree, a line is a packet with its copies, in JSON.
     #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text", conflicts_with = "switch", help_heading = "Output")]
     trace: Option<TraceFormat>,
 
@@ -75,6 +76,17 @@ pub struct Args {
     /// Print the result as one JSON object.
     #[arg(long, help_heading = "Output")]
     json: bool,
+}
+
+/// Format in which a test prints the traces of its packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum TraceFormat {
+    /// Indented text, with colours on a terminal.
+    Text,
+    /// One JSON object for each step.
+    Json,
+    /// One JSON object for each packet, with its copies inside.
+    Tree,
 }
 
 /// Runs `alfirk stf`.
@@ -108,10 +120,8 @@ fn run_test(args: &Args, test: &Path) -> Outcome {
 
 /// Starts a switch in this process, which runs the program.
 fn start(args: &Args) -> Result<Session, Failure> {
-    let mut session = Session::start(&json(args)?, args.seed)
-        .map_err(|error| Failure::failed(format!("{}: {error}", args.program.display())))?;
-    session.set_trace(args.trace.is_some());
-    Ok(session)
+    Session::start(&json(args)?, args.seed, args.trace.is_some())
+        .map_err(|error| Failure::failed(format!("{}: {error}", args.program.display())))
 }
 
 /// Prints the trace of a test. As text, the line of the test precedes the steps of the packet that it sends.
@@ -119,6 +129,12 @@ fn print_trace(args: &Args, test: &Path, lines: &[Line], trace: &[TraceLine]) ->
     let Some(format) = args.trace else {
         return Ok(());
     };
+    if format == TraceFormat::Tree {
+        let trees = trees(trace).into_iter();
+        let lines =
+            trees.map(|tree| serde_json::to_string(&tree).expect("plain data becomes JSON"));
+        return print(lines.map(|line| line + "\n").collect::<String>());
+    }
     let color = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let mut sent = lines
         .iter()
@@ -126,7 +142,7 @@ fn print_trace(args: &Args, test: &Path, lines: &[Line], trace: &[TraceLine]) ->
     let mut text = String::new();
     for step in trace {
         let step = match format {
-            TraceFormat::Json => step.json(),
+            TraceFormat::Json | TraceFormat::Tree => step.json(),
             TraceFormat::Text => {
                 let is_first = matches!(step.event, TraceEvent::In { .. });
                 if let Some(line) = is_first.then(|| sent.next()).flatten() {

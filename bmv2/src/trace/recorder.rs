@@ -1,0 +1,194 @@
+//! The recorder of a switch.
+
+use super::{TraceEvent, TraceLine};
+use crate::exec::headers::is_valid;
+use crate::exec::words::words_of;
+use crate::numbers::number;
+use crate::program::{Field, Header, LoadedProgram};
+use crate::steps::{LogLine, Step};
+
+/// Records the steps of packets for traces and the log.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Recorder {
+    /// Number of frames received since recording began.
+    pub packets: u64,
+    /// Number of the packet whose steps are being recorded.
+    packet: u64,
+    /// The words of the packet whose steps are being recorded, at the time of the last record of changes.
+    seen: Vec<u64>,
+    states: Vec<String>,
+    /// Whether traces of packets are recorded.
+    pub traces: bool,
+    /// Whether the packet log is recorded.
+    pub logs: bool,
+    /// Number of frames logged under previous programs.
+    pub logged: u64,
+    /// Number by which the log identifies the copy whose steps are being recorded.
+    copy: u32,
+    /// Number of copies made of each packet, for the last [`COUNTED_PACKETS`] packets.
+    copies: Vec<u32>,
+    pub lines: Vec<TraceLine>,
+    pub log: Vec<LogLine>,
+}
+
+/// Number of packets for which copies are counted. With more packets in the switch, the numbers of copies may repeat.
+const COUNTED_PACKETS: usize = 4096;
+
+/// Maximum number of recorded lines between two calls that take them. Further lines are discarded, so that a program
+/// that loops does not fill the memory.
+const MAX_LINES: usize = 10_000;
+
+impl Recorder {
+    pub fn new(traces: bool, logs: bool, logged: u64) -> Recorder {
+        Recorder {
+            traces,
+            logs,
+            logged,
+            copies: vec![0; if logs || traces { COUNTED_PACKETS } else { 0 }],
+            ..Recorder::default()
+        }
+    }
+
+    /// Records a step for the log, if the log is on.
+    #[inline]
+    pub fn log(&mut self, step: impl FnOnce() -> Step) {
+        if self.logs && self.log.len() < MAX_LINES {
+            let packet = self.logged + self.packet.saturating_sub(1);
+            let copy = self.copy;
+            let step = step();
+            self.log.push(LogLine { packet, copy, step });
+        }
+    }
+
+    /// Starts recording a received packet, and returns its number.
+    pub fn begin(&mut self) -> u64 {
+        self.packets += 1;
+        let number = self.packets;
+        if let Some(copies) = self.copies_of(number) {
+            *copies = 0;
+        }
+        number
+    }
+
+    /// Returns the number of the next copy of a packet, counted from 1.
+    pub fn copy_number(&mut self, packet: u64) -> u32 {
+        self.copies_of(packet).map_or(0, |copies| {
+            *copies += 1;
+            *copies
+        })
+    }
+
+    fn copies_of(&mut self, packet: u64) -> Option<&mut u32> {
+        self.copies.get_mut(packet as usize % COUNTED_PACKETS)
+    }
+
+    pub fn record(&mut self, event: TraceEvent) {
+        let (packet, copy) = (self.packet, self.copy);
+        if self.traces && self.lines.len() < MAX_LINES {
+            self.lines.push(TraceLine {
+                packet,
+                copy,
+                event,
+            });
+        }
+    }
+
+    /// Records that the packet, or the copy with this number of it, was enqueued.
+    pub fn queued(&mut self, port: u32, priority: u8, rid: u64, copy: u32) {
+        let as_copy = if copy == self.copy { 0 } else { copy };
+        self.record(TraceEvent::Queued {
+            port,
+            priority,
+            rid,
+            as_copy,
+        });
+    }
+
+    /// Selects the packet and copy to which the following steps belong.
+    pub fn select_packet(&mut self, packet: u64, copy: u32, phv: &[u64]) {
+        (self.packet, self.copy) = (packet, copy);
+        self.see(phv);
+    }
+
+    fn see(&mut self, phv: &[u64]) {
+        self.seen.clear();
+        self.seen.extend_from_slice(phv);
+    }
+
+    pub fn parser_state(&mut self, name: &str) {
+        if self.traces {
+            self.states.push(name.to_owned());
+        }
+        self.log(|| Step::State(name.to_owned()));
+    }
+
+    /// Records the result of the parser.
+    pub fn parsed(&mut self, program: &LoadedProgram, phv: &[u64], payload: usize) {
+        if !self.traces {
+            return;
+        }
+        let headers = program.layout.headers.iter();
+        let valid = headers.filter(|h| !h.metadata && is_valid(h, phv));
+        let error = program.intrinsic.parser_error.and_then(|field| {
+            let code = phv[usize::from(field.slot)];
+            let no_error = program.parser.errors.no_error & field.mask;
+            (code != no_error).then(|| program.error_name(code))
+        });
+        let event = TraceEvent::Parsed {
+            states: std::mem::take(&mut self.states),
+            headers: valid.map(|h| h.name.clone()).collect(),
+            payload,
+            error,
+        };
+        self.record(event);
+        self.see(phv);
+    }
+
+    /// Records the fields that have changed since the last call.
+    pub fn changes(&mut self, program: &LoadedProgram, phv: &[u64]) {
+        let end = program.layout.state_end;
+        if !self.traces || self.seen.get(..end) == phv.get(..end) {
+            return;
+        }
+        let seen = std::mem::take(&mut self.seen);
+        for h in &program.layout.headers {
+            self.header_changes(program, h, &seen, phv);
+        }
+        self.seen = seen;
+        self.see(phv);
+    }
+
+    fn header_changes(&mut self, program: &LoadedProgram, h: &Header, seen: &[u64], phv: &[u64]) {
+        if !h.metadata {
+            let at = usize::from(h.valid);
+            if seen[at] != phv[at] {
+                let field = format!("{}.{}", h.name, alfirk_bmv2_json::FieldRef::VALID);
+                self.changed(field, &seen[at..=at], &phv[at..=at]);
+            }
+            if phv[at] == 0 {
+                return;
+            }
+        }
+        for f in &h.fields {
+            let words = words_at(f);
+            if seen[words.clone()] != phv[words.clone()] {
+                let field = program.source_name(&h.name, &f.name);
+                self.changed(field, &seen[words.clone()], &phv[words]);
+            }
+        }
+    }
+
+    fn changed(&mut self, field: String, before: &[u64], after: &[u64]) {
+        let (before, after) = (number(before), number(after));
+        self.record(TraceEvent::Changed {
+            field,
+            before,
+            after,
+        });
+    }
+}
+
+fn words_at(f: &Field) -> std::ops::Range<usize> {
+    let start = usize::from(f.slot);
+    start..start + words_of(f.bits)
+}
