@@ -58,8 +58,9 @@ notebooks: quick setup ## Execute the notebooks of labs/notebooks, and compare w
 book: ## Build the book of docs/book into target/book (cargo install mdbook --locked)
 	@python3 docs/book/build.py
 
-contract: ## Generate contract/, the numbers that data plane, controller and tests share
+contract: ## Generate contract/ and other files with the numbers that data plane, controller, tests and Wireshark's dissector share
 	@ALFIRK_WRITE_CONTRACT=1 $(CARGO) test --quiet --package alfirk-compiler --test contract
+	@ALFIRK_WRITE_CONTRACT=1 $(CARGO) test --quiet --package scapy-rs --test wireshark
 
 model: ## Model-check the rules of aggregation in small fabrics: every interleaving, loss and false report (minutes)
 	@$(CARGO) test --quiet --release --package alfirk-sim --test feedback_model -- --ignored --nocapture
