@@ -696,6 +696,25 @@ def a_second_copy_is_not_loaded(folder: Path) -> None:
     assert set(found.frames[0].values()) == {"10.255.0.1"}
 
 
+def make_installs_the_dissector_and_removes_it(folder: Path, tmp_path: Path) -> None:
+    where = ["PREFIX=/usr", f"DESTDIR={tmp_path}"]
+    # The other steps of the target need an optimised command.
+    plan = subprocess.run(
+        ["make", "--dry-run", "install", *where], cwd=_ROOT, check=True, capture_output=True, text=True
+    ).stdout
+    steps = [line for line in plan.splitlines() if "editors/wireshark" in line]
+    for step in steps:
+        subprocess.run(step, cwd=_ROOT, shell=True, check=True)
+    plugins = tmp_path / "usr" / "lib" / "wireshark" / "plugins" / "alfirk"
+    assert sorted(plugins.iterdir()) == sorted(plugins / path.name for path in _PLUGINS.iterdir())
+    installed = plugins.rename(tmp_path / "installed")
+    capture = _capture_of("not-ready", folder, "pcapng")
+    assert _dissect(capture, ["alfirk.mcst_id"], "-Y", "alfirk", plugins=installed).frames
+    installed.rename(plugins)
+    subprocess.run(["make", "uninstall", *where], cwd=_ROOT, check=True, capture_output=True)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
 def _escape(data: bytes) -> str:
     return "".join(f"\\x{byte:02x}" for byte in data)
 
