@@ -25,6 +25,9 @@ CARGO := tools/cargo
 PYTHON := .venv/bin/python
 SHARE := $(DESTDIR)$(PREFIX)/share
 ROOM := $(SHARE)/alfirk
+# Where Wireshark looks for dissectors in Lua: `tshark -G folders`. Debian's: /usr/lib/x86_64-linux-gnu/wireshark/plugins.
+WIRESHARK_PLUGINS ?= $(PREFIX)/lib/wireshark/plugins
+DISSECTOR := $(DESTDIR)$(WIRESHARK_PLUGINS)/alfirk
 # Targets of static binaries.
 MUSL := $(shell uname -m)-unknown-linux-musl
 GLIBC := $(shell uname -m)-unknown-linux-gnu
@@ -58,8 +61,9 @@ notebooks: quick setup ## Execute the notebooks of labs/notebooks, and compare w
 book: ## Build the book of docs/book into target/book (cargo install mdbook --locked)
 	@python3 docs/book/build.py
 
-contract: ## Generate contract/, the numbers that data plane, controller and tests share
+contract: ## Generate contract/ and other files with the numbers that data plane, controller, tests and Wireshark's dissector share
 	@ALFIRK_WRITE_CONTRACT=1 $(CARGO) test --quiet --package alfirk-compiler --test contract
+	@ALFIRK_WRITE_CONTRACT=1 $(CARGO) test --quiet --package scapy-rs --test wireshark
 
 model: ## Model-check the rules of aggregation in small fabrics: every interleaving, loss and false report (minutes)
 	@$(CARGO) test --quiet --release --package alfirk-sim --test feedback_model -- --ignored --nocapture
@@ -93,7 +97,7 @@ interop-speed: build-verbs ## Measure speed between such guests, as ratios (need
 guest-image: build-verbs ## Build what QEMU guests with Linux's own RDMA stack boot
 	@interop/run build --alfirk $(ALFIRK)
 
-install: build ## Install the command under all its names, P4 sources, labs, Python classes, manual pages and completions under PREFIX
+install: build ## Install the command under all its names, P4 sources, labs, Python classes, Wireshark's dissector, manual pages and completions under PREFIX
 	install -D -m 755 $(ALFIRK) $(DESTDIR)$(PREFIX)/bin/alfirk
 	ln -sf alfirk $(DESTDIR)$(PREFIX)/bin/simple_switch_grpc
 	ln -sf alfirk $(DESTDIR)$(PREFIX)/bin/simple_switch
@@ -102,6 +106,8 @@ install: build ## Install the command under all its names, P4 sources, labs, Pyt
 	ln -sf alfirk $(DESTDIR)$(PREFIX)/bin/p4c
 	install -d $(ROOM)
 	cp -R experiments labs mininet p4include p4src ptf-tests topologies $(ROOM)/
+	install -D -m 644 -t $(ROOM)/editors/wireshark editors/wireshark/*.lua
+	install -D -m 644 -t $(DISSECTOR) editors/wireshark/*.lua
 	ln -sf ../share/alfirk/labs/run $(DESTDIR)$(PREFIX)/bin/alfirk-labs
 	ln -sf ../share/alfirk/mininet/run $(DESTDIR)$(PREFIX)/bin/alfirk-mininet
 	ln -sf ../share/alfirk/ptf-tests/run $(DESTDIR)$(PREFIX)/bin/alfirk-ptf
@@ -118,7 +124,8 @@ dist: deb static ## Make packages in target/dist: a .deb, and a static binary
 deb: build ## Make a package for Debian 12 (needs cargo-deb: cargo install cargo-deb --locked)
 	@$(CARGO) deb --version >/dev/null 2>&1 || { echo "no cargo-deb: cargo install cargo-deb --locked" >&2; exit 1; }
 	@rm -rf $(TARGET)/release/deb
-	@$(MAKE) --quiet install PREFIX=/usr DESTDIR=$(TARGET)/release/deb >/dev/null
+	@$(MAKE) --quiet install PREFIX=/usr DESTDIR=$(TARGET)/release/deb \
+		WIRESHARK_PLUGINS=/usr/lib/$(shell uname -m)-linux-gnu/wireshark/plugins >/dev/null
 	@find $(TARGET)/release/deb/usr/share/man -type f -exec gzip -9n {} +
 	@mkdir -p $(TARGET)/dist
 	@$(CARGO) deb --quiet --no-build --no-strip --package alfirk-cli --output $(TARGET)/dist/
@@ -173,7 +180,7 @@ uninstall: ## Remove what install put under PREFIX
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,include/alfirk.h lib/libalfirk_verbs.so lib/libalfirk_verbs.a lib/libalfirk_mpi.so)
 	rm -f $(SHARE)/man/man1/alfirk.1 $(SHARE)/man/man1/alfirk-*.1
 	rm -f $(addprefix $(SHARE)/,bash-completion/completions/alfirk zsh/site-functions/_alfirk fish/vendor_completions.d/alfirk.fish)
-	rm -rf $(ROOM)
+	rm -rf $(ROOM) $(DISSECTOR)
 
 fmt: setup ## Format all Rust, P4 and Python sources
 	@$(CARGO) fmt --all

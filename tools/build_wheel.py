@@ -1,8 +1,8 @@
 """Builds the wheel: the command, and what Python users import, as `make wheel`.
 
 The wheel has the package `alfirk` (python/), and below it folders of this repository: labs, packet test
-classes, Mininet classes, P4 sources, experiments and topologies. A .pth file makes their Python packages
-importable. maturin builds the command and packs all of it.
+classes, Mininet classes, P4 sources, experiments, topologies and Wireshark's dissector. A .pth file makes
+their Python packages importable. maturin builds the command and packs all of it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ ROOT = Path(__file__).resolve().parent.parent
 #: Folders of the wheel's Python packages: the project's own, and messages that the package p4runtime lacks.
 PACKAGES = ("python/alfirk", "python/p4")
 #: Folders of the wheel's share/, and those of them with Python packages.
-SHARED = ("experiments", "labs", "mininet", "p4include", "p4src", "ptf-tests", "topologies")
+SHARED = (
+    "editors/wireshark", "experiments", "labs", "mininet", "p4include", "p4src", "ptf-tests", "topologies",
+)  # fmt: skip
 IMPORTED = ("mininet", "ptf-tests", "labs")
 #: Maximum size of the wheel in bytes.
 MAX_BYTES = 40 << 20

@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 #: Files that are not checked: the changelog, and files of other projects.
 _EXEMPT = re.compile(r"^(CHANGELOG\.md|p4runtime/proto/(google|p4)/|thrift/idl/|tools/tests/)")
 #: Endings of files that a path in the text may have.
-_ENDINGS = "rs|p4|py|md|toml|yaml|yml|proto|thrift|c|h|js|json|txtpb|stf|pyi|css|html|sh|svg|lock"
+_ENDINGS = "rs|p4|py|md|toml|yaml|yml|proto|thrift|c|h|js|json|txtpb|stf|pyi|css|html|sh|svg|lock|lua"
 _LINK = re.compile(r"!?\[[^\]]*\]\(([^)#\s]*)(#[^)\s]*)?\)")
 _PATH = re.compile(
     r"(?<![\w./$<~-])((?:[\w.{},*-]+/)+[\w.{},*-]*|[\w-]+\.(?:ENDINGS))(?![\w/-])".replace(

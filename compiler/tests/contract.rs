@@ -37,6 +37,7 @@ fn generated_constants_match_the_program() {
     for file in [
         "contract/src/generated.rs",
         "ptf-tests/alfirk_ptf/contract.py",
+        "editors/wireshark/alfirk_contract.lua",
     ] {
         let language = Language::of(Path::new(file)).unwrap();
         assert_committed(file, language.write(&constants, PROGRAM).as_bytes());

@@ -1,9 +1,10 @@
-//! Export of a program's constants as Rust or Python source, for use in its control plane.
+//! Export of a program's constants as Rust or Python source for its control plane, or as a Lua table for dissectors of Wireshark.
 //!
-//! Exported are constants and serializable enums at the top level of the user's files, and headers with `@contract`, which the control plane
-//! encodes and decodes. Each is written with its comment, which is on the line of the declaration or above it. Declarations of the
+//! Exported are constants and serializable enums at the top level of the user's files, and headers: in Rust and Python those with
+//! `@contract`, which the control plane encodes and decodes, in Lua all. Each is written with its comment, which is on the line of the declaration or above it. Declarations of the
 //! architecture are not exported.
 
+mod lua;
 mod python;
 mod rust;
 
@@ -22,14 +23,17 @@ pub enum Language {
     Rust,
     /// A module of constants and `enum.IntEnum`.
     Python,
+    /// A module that returns a table of constants, enums and all headers.
+    Lua,
 }
 
 impl Language {
-    /// The language of a file's extension, `.rs` or `.py`; `None` for others.
+    /// The language of a file's extension, `.rs`, `.py` or `.lua`; `None` for others.
     pub fn of(path: &Path) -> Option<Language> {
         match path.extension()?.to_str()? {
             "rs" => Some(Language::Rust),
             "py" => Some(Language::Python),
+            "lua" => Some(Language::Lua),
             _ => None,
         }
     }
@@ -37,8 +41,9 @@ impl Language {
     /// Writes a source file with the constants. `source`: name of the program for the first line.
     pub fn write(self, constants: &Constants, source: &str) -> String {
         match self {
-            Language::Rust => rust::write(constants, source),
-            Language::Python => python::write(constants, source),
+            Language::Rust => rust::write(&constants.of_contract(), source),
+            Language::Python => python::write(&constants.of_contract(), source),
+            Language::Lua => lua::write(constants, source),
         }
     }
 }
@@ -62,6 +67,8 @@ struct Header {
     name: String,
     fields: Vec<Field>,
     comment: Vec<String>,
+    /// Whether the control plane encodes and decodes the header: the annotation `@contract`.
+    is_contract: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,13 +131,24 @@ impl Constants {
             Decl::Enum(decl) if !sources.is_system(decl.span) => {
                 finder.serializable(decl).map(Item::Enum)
             }
-            Decl::Header(decl) if decl.annotations.annotation("contract").is_some() => {
+            Decl::Header(decl) if !sources.is_system(decl.span) => {
                 finder.header(decl).map(Item::Header)
             }
             _ => None,
         });
         Constants {
             items: items.collect(),
+        }
+    }
+
+    /// The same without the headers that have no `@contract`.
+    fn of_contract(&self) -> Constants {
+        let is_shared = |item: &&Item| match item {
+            Item::Header(header) => header.is_contract,
+            Item::Constant(_) | Item::Enum(_) => true,
+        };
+        Constants {
+            items: self.items.iter().filter(is_shared).cloned().collect(),
         }
     }
 
@@ -215,6 +233,7 @@ impl Finder<'_> {
             name: decl.name.name.to_string(),
             fields,
             comment: self.comment(decl.span),
+            is_contract: decl.annotations.annotation("contract").is_some(),
         })
     }
 
@@ -295,10 +314,35 @@ header private_t { bit<8> x; }
     }
 
     #[test]
+    fn lua_has_the_programs_numbers_comments_and_all_headers() {
+        let text = Language::Lua.write(&constants(PROGRAM), "p.p4");
+        insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn lua_quotes_its_keywords_and_numbers_that_it_would_round() {
+        let program = "const bit<64> LARGE = 0xffffffffffffffff;\n\
+                       const int<64> SMALL = -9007199254740993;\n\
+                       enum bit<8> Word { end = 1, ending = 2 }\n\
+                       header quoted_t { bit<8> x; // the \"x\" of C:\\y\n}";
+        let text = Language::Lua.write(&constants(program), "p.p4");
+        for line in [
+            "  LARGE = \"0xffffffffffffffff\",",
+            "  SMALL = \"-0x20000000000001\",",
+            "    [\"end\"] = 1,",
+            "    ending = 2,",
+            r#"    { name = "x", offset = 0, bits = 8, description = "the \"x\" of C:\\y" },"#,
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}: {text}");
+        }
+    }
+
+    #[test]
     fn language_follows_from_the_file_extension() {
         let of = |name: &str| Language::of(Path::new(name));
         assert_eq!(of("a/b.rs"), Some(Language::Rust));
         assert_eq!(of("b.py"), Some(Language::Python));
+        assert_eq!(of("b.lua"), Some(Language::Lua));
         assert_eq!((of("b.c"), of("rs")), (None, None));
     }
 }

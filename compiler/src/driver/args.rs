@@ -79,7 +79,7 @@ pub(super) struct P4cOptions {
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = P4InfoFormat::Binary, help_heading = "P4Runtime")]
     pub(super) p4runtime_format: P4InfoFormat,
 
-    /// Write the program's constants and serializable enums to these files: Rust for .rs, Python for .py.
+    /// Write the program's constants and serializable enums to these files: Rust for .rs, Python for .py, Lua for .lua.
     #[arg(
         long,
         value_name = "FILES",
@@ -607,7 +607,7 @@ impl P4cOptions {
         let files = self.constants_files.iter().map(|path| {
             let language = Language::of(path).ok_or_else(|| {
                 let path = path.display();
-                format!("--constants-files {path}: unknown extension; use .rs or .py")
+                format!("--constants-files {path}: unknown extension; use .rs, .py or .lua")
             })?;
             Ok((path.clone(), language))
         });

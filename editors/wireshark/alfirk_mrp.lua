@@ -1,0 +1,51 @@
+-- Registration packets of groups (MRP), from `roce/src/wire/mrp.rs` and `scapy-rs/src/protocols/roce.rs`.
+-- Written by `make contract`; change them there. Offsets and widths of fields are in bits.
+return {
+  VERSION = 1,
+  METADATA_BYTES = 8,
+  NODE_BYTES = 8,
+  MAX_NODES = 183,
+  MAX_LOG2_LEN = 63,
+  metadata = {
+    { name = "version", offset = 0, bits = 4 },
+    { name = "type", offset = 4, bits = 4,
+      names = { [1] = "REGISTER", [2] = "CONFIRM", [3] = "REFUSE", [4] = "DEREGISTER", [5] = "JOIN", [6] = "LEAVE", [7] = "STALLED", [8] = "ALIVE", [9] = "INVITE", [10] = "AGREE" } },
+    { name = "seq", offset = 8, bits = 8 },
+    { name = "total", offset = 16, bits = 8 },
+    { name = "count", offset = 24, bits = 8 },
+    { name = "psn", offset = 32, bits = 24 },
+    { name = "flags", offset = 56, bits = 8, form = "hex" },
+  },
+  node = {
+    { name = "ip", offset = 0, bits = 32, form = "ipv4" },
+    { name = "qpn", offset = 32, bits = 24, form = "hex" },
+    { name = "flags", offset = 56, bits = 8, form = "hex" },
+    { name = "va", offset = 64, bits = 64, form = "hex" },
+    { name = "rkey", offset = 128, bits = 32, form = "hex" },
+    { name = "log2_len", offset = 160, bits = 8 },
+    { name = "zero", offset = 168, bits = 24, form = "hex" },
+  },
+  node_flags = {
+    IS_GROUP = 0x80,
+    HAS_REGION = 0x40,
+    ONLY_RECEIVES = 0x20,
+    IS_LEADER = 0x10,
+  },
+  refusals = {
+    [1] = "a switch has no space for the group",
+    [2] = "a node is not a host of this fabric or is named twice, or the leader is not among the nodes",
+    [3] = "the address (McstID) belongs to another group; choose an unused one",
+    [4] = "a switch rejected the table entries of the group",
+    [5] = "the group is being created or removed, or messages are in flight",
+    [6] = "two branches of the tree would meet; register the group through the control service instead",
+    [7] = "the group does not exist, or another host leads it",
+    [8] = "the memory region of a member does not start at a multiple of its length",
+    [9] = "the registration names no queue pair number for the group, or that of the previous group with the same address",
+    [10] = "the host leads as many groups as one host may; deregister one first",
+    [11] = "the host sends registration packets faster than the controller handles them; repeat the request later",
+    [12] = "a host did not agree to join the group",
+  },
+  -- Masks of the flags of a REGISTER: retry count, and exponent of the local ACK timeout.
+  RETRY_COUNT_MASK = 0x07,
+  ACK_TIMEOUT_MASK = 0xf8,
+}
