@@ -203,9 +203,9 @@ def run_suite(
         switch(command, work, pairs, target=target) as address,
     ):
         parameters = {
-            "grpc": address,
+            "grpcaddr": address,
             "device_id": DEVICE_ID,
-            "program": str(program),
+            "config": str(program),
             "p4info": str(program.with_suffix(".p4info.txtpb")),
             # Empty for another switch: tests that need the alfirk command are skipped.
             "alfirk": "" if options.switch else str(options.alfirk),
