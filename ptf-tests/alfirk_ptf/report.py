@@ -74,8 +74,11 @@ class Recorder:
         self._traces.feed(more.decode(errors="replace"))
 
     def traces(self, port: int | None, *, is_missing: bool) -> list[str]:
-        """Describe how the switch processed the packets of the last burst, the most suspect one first."""
-        if not self.settings.trace or not self.sends.burst:
+        """Describe how the switch processed the packets of the last burst, the most suspect one first.
+
+        If the test sent none by itself, the newest packets of the controller are described.
+        """
+        if not self.settings.trace:
             return []
         deadline = time.monotonic() + _TRACE_TIME
         while True:
@@ -84,6 +87,7 @@ class Recorder:
             if all(steps for _, steps in found) or time.monotonic() > deadline:
                 break
             time.sleep(0.02)
+        found = found or self._traces.newest()
         lines = []
         chosen = suspects(found, port, is_missing=is_missing)
         for index in chosen[:_SHOWN_TRACES]:
@@ -92,7 +96,7 @@ class Recorder:
             lines.append(f"trace of {which} sent into port {arrival.port}:")
             lines += [f"  {line}" for line in _steps(steps)]
         if len(found) > _SHOWN_TRACES:
-            lines.append(f"traces of all packets: {self.settings.trace} (--keep)")
+            lines.append(f"traces of all packets: {self.settings.trace}")
         return lines
 
 

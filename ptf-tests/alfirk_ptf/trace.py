@@ -83,6 +83,10 @@ class Traces:
         """Return the trace of a packet; `None` if it has not arrived, or was discarded."""
         return self._kept.get(arrival)
 
+    def newest(self) -> list[tuple[Arrival, Steps | None]]:
+        """Return the traces of all packets that are not discarded, the newest first."""
+        return list(reversed(self._kept.items()))
+
 
 class Sends:
     """The packets that tests have sent."""
