@@ -131,7 +131,7 @@ def compiled(options: argparse.Namespace, alfirk: Path, work: Path) -> tuple[Pat
         raise RunError(msg)
     flags = [f"--arch={options.arch}", *(f"-I{folder}" for folder in options.include)]
     flags += [f"-D{macro}" for macro in options.define]
-    compiled_program = compile_program(alfirk, program, work, *flags)
+    compiled_program = compile_program(alfirk, program, work, *flags, warn=True)
     return compiled_program, compiled_program.with_suffix(P4INFO[0])
 
 

@@ -63,8 +63,11 @@ class RunError(Exception):
     """A live switch cannot be started or used."""
 
 
-def compile_program(alfirk: Path, source: Path, work: Path, *flags: str) -> Path:
-    """Compile a P4 program with `alfirk p4c`; return the JSON file, with its P4Info in the same folder."""
+def compile_program(alfirk: Path, source: Path, work: Path, *flags: str, warn: bool = False) -> Path:
+    """Compile a P4 program with `alfirk p4c`; return the JSON file, with its P4Info in the same folder.
+
+    With `warn`, the compiler's warnings go to standard error.
+    """
     program = work / f"{source.stem}.json"
     command = [
         *(str(alfirk), "p4c", str(source), *flags, "-o", str(program)),
@@ -78,7 +81,8 @@ def compile_program(alfirk: Path, source: Path, work: Path, *flags: str) -> Path
     if done.returncode:
         msg = f"{source} does not compile:\n{done.stderr.rstrip()}"
         raise RunError(msg)
-    sys.stderr.write(done.stderr)
+    if warn:
+        sys.stderr.write(done.stderr)
     return program
 
 
