@@ -356,7 +356,7 @@ fn succeeds(command: &mut Command) -> bool {
 }
 
 /// The subset of `wanted` that a Python can import; empty if that Python does not run.
-fn python_modules(python: &Path, wanted: &[&str]) -> BTreeSet<String> {
+pub(crate) fn python_modules(python: &Path, wanted: &[&str]) -> BTreeSet<String> {
     const FIND: &str =
         "import importlib.util, sys\nprint(*filter(importlib.util.find_spec, sys.argv[1:]))";
     if wanted.is_empty() {

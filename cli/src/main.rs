@@ -15,9 +15,12 @@ mod link;
 mod lsp;
 mod machine;
 mod manual;
+mod new;
 mod p4c;
 mod packet;
 mod program;
+mod ptf;
+mod python;
 mod reproduce;
 mod run;
 mod runtime_cli;
@@ -83,10 +86,12 @@ enum Command {
     #[command(hide = true)]
     Machine(machine::Args),
     Man(manual::ManArgs),
+    New(new::Args),
     P4c(alfirk_compiler::driver::P4cArgs),
     #[command(hide = true)]
     P4cDriver(alfirk_compiler::driver::StepArgs),
     Packet(packet::Args),
+    Ptf(ptf::Args),
     Reproduce(reproduce::Args),
     Run(run::Args),
     Switch(alfirk_switch::SwitchArgs),
@@ -114,9 +119,11 @@ impl Command {
             Command::Lsp(args) => lsp::run(&args),
             Command::Machine(args) => machine::run(&args),
             Command::Man(args) => manual::man(&args, Cli::command()),
+            Command::New(args) => new::run(&args),
             Command::P4c(args) => p4c::run(&args),
             Command::P4cDriver(args) => p4c::run_steps(&args),
             Command::Packet(args) => packet::run(&args),
+            Command::Ptf(args) => ptf::run(&args),
             Command::Reproduce(args) => reproduce::run(&args),
             Command::Run(args) => run::run(args),
             Command::Switch(args) => switch::run(&args),
@@ -144,7 +151,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
         "Experiments",
         &["run", "experiment", "reproduce", "compare-drivers"],
     ),
-    ("P4", &["p4c", "stf", "fmt", "lsp"]),
+    ("P4", &["p4c", "stf", "ptf", "new", "fmt", "lsp"]),
     (
         "Fabric",
         &["switch", "ctrl", "cli", "link", "host", "topology", "vxlan"],

@@ -71,6 +71,56 @@ impl Target {
     }
 }
 
+/// Flags of a P4 source that a user names.
+#[derive(Debug, Clone, clap::Args)]
+pub struct SourceFlags {
+    /// Add a folder to the search path of included files.
+    #[arg(short = 'I', value_name = "DIR")]
+    pub include: Vec<PathBuf>,
+
+    /// Define a macro: NAME or NAME=VALUE.
+    #[arg(short = 'D', value_name = "MACRO")]
+    pub define: Vec<String>,
+
+    /// The program's architecture: v1model, tna or t2na.
+    #[arg(long, value_name = "ARCH", default_value = "v1model")]
+    pub arch: String,
+}
+
+impl SourceFlags {
+    /// Options of the compiler for the source `path`.
+    ///
+    /// # Errors
+    /// There is no such architecture.
+    pub fn options(&self, path: &Path) -> Result<CompileOptions, Failure> {
+        let arch = Arch::of(Some(&self.arch), None).map_err(Failure::bad_input)?;
+        let mut options = CompileOptions::new(path);
+        options.preprocessor.include_dirs.clone_from(&self.include);
+        let macros = self.define.iter().cloned().map(MacroOption::Define);
+        options.preprocessor.macros = macros.collect();
+        options.set_arch(arch);
+        Ok(options)
+    }
+}
+
+/// Compiles a P4 source that is tested.
+///
+/// # Errors
+/// Exit code 2 if the source cannot be read, and 1 if it has errors.
+pub fn compile_source(options: &CompileOptions) -> Result<Compiled, Failure> {
+    match compile(options) {
+        Ok(compiled) => Ok(compiled),
+        Err(error @ CompileError::Read { .. }) => Err(Failure::bad_input(error)),
+        Err(error) => Err(Failure::failed(error)),
+    }
+}
+
+/// Whether a program is compiled BMv2 JSON, by the end of its name.
+pub fn is_json(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|extension| extension == "json")
+}
+
 /// A compiled data plane.
 #[derive(Debug)]
 pub struct CompiledProgram {

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 from ipaddress import IPv4Address
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from ptf import testutils
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
@@ -21,6 +19,7 @@ from alfirk_ptf.group import Path as TreePath
 from alfirk_ptf.live import CPU_PORT, SWITCH_PORTS
 from alfirk_ptf.p4runtime import Client
 from alfirk_ptf.packets import VIRTUAL_MAC
+from alfirk_ptf.parameters import connect, pipeline
 from alfirk_ptf.registers import Registers
 from alfirk_ptf.target import (
     FEEDBACK_BYTES,
@@ -231,12 +230,8 @@ def _with_each(name: str, values: Sequence[MinPsn | IcrcMode], test: type[_Test]
 def _connect() -> Client:
     """Connect, and load the program, once for all tests of a run."""
     if SwitchTest._client is None:
-        client = Client(
-            testutils.test_param_get("grpc"),
-            int(testutils.test_param_get("device_id")),
-            Path(testutils.test_param_get("p4info")),
-        )
-        client.push(Path(testutils.test_param_get("program")))
+        client = connect(Client)
+        client.push(pipeline())
         if TARGET.is_tofino:
             client.insert_clone_sessions({port: port for port in SWITCH_PORTS})
             client.insert_clone_sessions({TARGET.session_of(CPU_PORT): CPU_PORT}, length=FEEDBACK_BYTES)

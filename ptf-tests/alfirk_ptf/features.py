@@ -1,79 +1,14 @@
-"""A P4Runtime client for every kind of entity, and the base class of the tests of `programs/features.p4`.
-
-Only this module and `p4runtime` use the generated classes, which have no type annotations.
-"""
+"""The base class of the tests of `programs/features.p4`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-import grpc
-from p4.v1 import p4runtime_pb2
-from ptf import testutils
-
+from alfirk_ptf.client import Action, ProgramClient
 from alfirk_ptf.collect import SENTINEL_MARK, CollectingTest
-from alfirk_ptf.p4runtime import TIMEOUT, Client, P4RuntimeError, canonical, explain
+from alfirk_ptf.parameters import connect, pipeline
 from alfirk_ptf.probes import Op, Probe
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-#: A value; or value and prefix length (LPM), value and mask (ternary), low and high bound (range).
-Match = int | tuple[int, int]
-
-
-@dataclass(frozen=True)
-class Action:
-    """An action and its parameters, by P4Info names."""
-
-    name: str
-    params: Mapping[str, int]
-
-
-@dataclass(frozen=True)
-class Member:
-    """An entry with this action refers to a member of an action profile."""
-
-    number: int
-
-
-@dataclass(frozen=True)
-class Group:
-    """An entry with this action refers to a group of an action selector."""
-
-    number: int
-
-
-@dataclass(frozen=True)
-class OneShot:
-    """An entry with this action has actions of its own with weights: a one-shot action selector."""
-
-    actions: Sequence[tuple[Action, int]]
-
-
-@dataclass(frozen=True)
-class Rule:
-    """A table entry by P4Info names."""
-
-    table: str
-    match: Mapping[str, Match]
-    action: Action | Member | Group | OneShot
-    priority: int = 0
-    #: Nanoseconds without a matching packet after which the controller is notified; 0 for never.
-    idle_timeout: int = 0
-
-
-@dataclass(frozen=True)
-class Rates:
-    """A meter's configuration: rates in units per second, and bursts in units."""
-
-    cir: int
-    cburst: int
-    pir: int
-    pburst: int
 
 
 def hit(port: int, result: int) -> Action:
@@ -81,216 +16,17 @@ def hit(port: int, result: int) -> Action:
     return Action("hit", {"port": port, "result": result})
 
 
-class FeatureClient(Client):
-    """The primary controller of a switch with any program."""
-
-    # Writing entities that are inserted, and deleted after the test.
-
-    def add(self, *rules: Rule) -> None:
-        """Insert table entries in one batch."""
-        self._write(self._insertion("table_entry", self._rule(rule)) for rule in rules)
-
-    def modify(self, rule: Rule) -> None:
-        """Change the action of a table entry."""
-        update = self._insertion("table_entry", self._rule(rule))
-        update.type = p4runtime_pb2.Update.MODIFY
-        self._send([update])
-
-    def add_members(self, profile: str, members: Mapping[int, Action]) -> None:
-        """Insert members of an action profile or selector."""
-        entries = (self._member(profile, number, action) for number, action in members.items())
-        self._write(self._insertion("action_profile_member", entry) for entry in entries)
-
-    def modify_member(self, profile: str, number: int, action: Action) -> None:
-        """Change the action of a member."""
-        update = self._insertion("action_profile_member", self._member(profile, number, action))
-        update.type = p4runtime_pb2.Update.MODIFY
-        self._send([update])
-
-    def add_group(self, selector: str, number: int, members: Sequence[int]) -> None:
-        """Insert a group whose members have equal weights."""
-        self._write([self._insertion("action_profile_group", self._group(selector, number, members))])
-
-    def modify_group(self, selector: str, number: int, members: Sequence[int]) -> None:
-        """Replace the members of a group."""
-        update = self._insertion("action_profile_group", self._group(selector, number, members))
-        update.type = p4runtime_pb2.Update.MODIFY
-        self._send([update])
-
-    def add_clone_session(self, session: int, ports: Sequence[int], length: int = 0) -> None:
-        """Insert a clone session; a length truncates the clones."""
-        entry = p4runtime_pb2.CloneSessionEntry(session_id=session, packet_length_bytes=length)
-        for port in ports:
-            entry.replicas.add(egress_port=port, instance=1)
-        self._write([self._pre("clone_session_entry", entry)])
-
-    def add_digest(self, name: str, ack_timeout: int) -> None:
-        """Enable a digest, with lists of one message; equal messages are suppressed until acknowledged."""
-        entry = p4runtime_pb2.DigestEntry(digest_id=self._find(self._info.digests, name).preamble.id)
-        entry.config.max_list_size = 1
-        entry.config.ack_timeout_ns = ack_timeout
-        self._write([self._insertion("digest_entry", entry)])
-
-    # Writing entities that always exist; tests reset them.
-
-    def set_value_set(self, name: str, values: Sequence[int]) -> None:
-        """Set the members of a value set with one exact field."""
-        entry = p4runtime_pb2.ValueSetEntry(value_set_id=self._find(self._info.value_sets, name).preamble.id)
-        for value in values:
-            entry.members.add().match.add(field_id=1).exact.value = canonical(value)
-        self._modify("value_set_entry", entry)
-
-    def set_meter(self, name: str, index: int, rates: Rates | None) -> None:
-        """Configure a cell of a meter; None resets it, so that all packets are green."""
-        entry = p4runtime_pb2.MeterEntry(meter_id=self._find(self._info.meters, name).preamble.id)
-        entry.index.index = index
-        if rates:
-            entry.config.CopyFrom(_config(rates))
-        self._modify("meter_entry", entry)
-
-    def set_direct_meter(self, rule: Rule, rates: Rates) -> None:
-        """Configure the meter of an entry."""
-        entry = p4runtime_pb2.DirectMeterEntry(table_entry=self._rule(rule), config=_config(rates))
-        entry.table_entry.ClearField("action")
-        self._modify("direct_meter_entry", entry)
-
-    def set_register(self, name: str, index: int, value: int) -> None:
-        """Write a cell of a register."""
-        entry = p4runtime_pb2.RegisterEntry(register_id=self._find(self._info.registers, name).preamble.id)
-        entry.index.index = index
-        entry.data.bitstring = canonical(value)
-        self._modify("register_entry", entry)
-
-    # Reading.
-
-    def register(self, name: str, index: int) -> int:
-        """Read a cell of a register."""
-        entry = p4runtime_pb2.RegisterEntry(register_id=self._find(self._info.registers, name).preamble.id)
-        entry.index.index = index
-        (entity,) = self._read("register_entry", entry)
-        return int.from_bytes(entity.register_entry.data.bitstring, "big")
-
-    def counter(self, name: str, index: int) -> tuple[int, int]:
-        """Read packets and bytes of a counter's cell."""
-        entry = p4runtime_pb2.CounterEntry(counter_id=self._find(self._info.counters, name).preamble.id)
-        entry.index.index = index
-        (entity,) = self._read("counter_entry", entry)
-        data = entity.counter_entry.data
-        return data.packet_count, data.byte_count
-
-    def direct_counter(self, rule: Rule) -> tuple[int, int]:
-        """Read packets and bytes of an entry's counter."""
-        entry = p4runtime_pb2.DirectCounterEntry(table_entry=self._rule(rule))
-        entry.table_entry.ClearField("action")
-        (entity,) = self._read("direct_counter_entry", entry)
-        data = entity.direct_counter_entry.data
-        return data.packet_count, data.byte_count
-
-    # Stream messages of the switch.
-
-    def digest(self) -> tuple[list[int], Any]:
-        """Wait for a digest list of one message; return its fields, and the acknowledgement of the list."""
-        answer = self._next("digest").digest
-        (data,) = answer.data
-        fields = [int.from_bytes(member.bitstring, "big") for member in data.struct.members]
-        return fields, p4runtime_pb2.DigestListAck(digest_id=answer.digest_id, list_id=answer.list_id)
-
-    def acknowledge(self, ack: Any) -> None:
-        """Acknowledge a digest list."""
-        self._requests.put(p4runtime_pb2.StreamMessageRequest(digest_ack=ack))
-
-    def idle_entries(self) -> list[Any]:
-        """Wait for an idle timeout notification; return its table entries."""
-        return list(self._next("idle_timeout_notification").idle_timeout_notification.table_entry)
-
-    def is_of(self, notified: Any, rule: Rule) -> bool:
-        """Return whether an entry of a notification is that of a rule."""
-        ours = self._rule(rule)
-        return bool(notified.table_id == ours.table_id and list(notified.match) == list(ours.match))
-
-    # Building and sending requests.
-
-    def _rule(self, rule: Rule) -> Any:
-        table = self._find(self._info.tables, rule.table)
-        entry = p4runtime_pb2.TableEntry(
-            table_id=table.preamble.id, priority=rule.priority, idle_timeout_ns=rule.idle_timeout
-        )
-        left = dict(rule.match)
-        for field in table.match_fields:
-            if field.name in left:
-                _set_match(entry.match.add(field_id=field.id), field, left.pop(field.name))
-        if left:
-            msg = f"{rule.table} has no key {', '.join(left)}"
-            raise P4RuntimeError(msg)
-        action = rule.action
-        if isinstance(action, Action):
-            entry.action.action.CopyFrom(self._action(action))
-        elif isinstance(action, Member):
-            entry.action.action_profile_member_id = action.number
-        elif isinstance(action, Group):
-            entry.action.action_profile_group_id = action.number
-        else:
-            for weighted, weight in action.actions:
-                entry.action.action_profile_action_set.action_profile_actions.add(
-                    action=self._action(weighted), weight=weight
-                )
-        return entry
-
-    def _action(self, action: Action) -> Any:
-        info = self._find(self._info.actions, action.name)
-        message = p4runtime_pb2.Action(action_id=info.preamble.id)
-        for param in info.params:
-            message.params.add(param_id=param.id, value=canonical(action.params[param.name]))
-        return message
-
-    def _member(self, profile: str, number: int, action: Action) -> Any:
-        return p4runtime_pb2.ActionProfileMember(
-            action_profile_id=self._find(self._info.action_profiles, profile).preamble.id,
-            member_id=number,
-            action=self._action(action),
-        )
-
-    def _group(self, selector: str, number: int, members: Sequence[int]) -> Any:
-        group = p4runtime_pb2.ActionProfileGroup(
-            action_profile_id=self._find(self._info.action_profiles, selector).preamble.id,
-            group_id=number,
-            max_size=16,
-        )
-        for member in members:
-            group.members.add(member_id=member, weight=1)
-        return group
-
-    def _modify(self, kind: str, message: Any) -> None:
-        update = self._insertion(kind, message)
-        update.type = p4runtime_pb2.Update.MODIFY
-        self._send([update])
-
-    def _read(self, kind: str, message: Any) -> list[Any]:
-        request = p4runtime_pb2.ReadRequest(device_id=self._device_id)
-        getattr(request.entities.add(), kind).CopyFrom(message)
-        try:
-            answers = list(self._stub.Read(request, timeout=TIMEOUT))
-        except grpc.RpcError as error:
-            raise P4RuntimeError(explain("Read", error)) from error
-        return [entity for answer in answers for entity in answer.entities]
-
-
 class FeatureTest(CollectingTest):
     """A test on a switch that runs `programs/features.p4`."""
 
-    _client: FeatureClient | None = None
+    _client: ProgramClient | None = None
 
     def setUp(self) -> None:
         """Connect, and load the program once for all tests of a run."""
         super().setUp()
         if FeatureTest._client is None:
-            client = FeatureClient(
-                testutils.test_param_get("grpc"),
-                int(testutils.test_param_get("device_id")),
-                Path(testutils.test_param_get("p4info")),
-            )
-            client.push(Path(testutils.test_param_get("program")))
-            FeatureTest._client = client
+            FeatureTest._client = connect(ProgramClient)
+            FeatureTest._client.push(pipeline())
         self.switch = FeatureTest._client
         self.addCleanup(self.switch.undo, self.switch.mark())
 
@@ -316,21 +52,3 @@ class FeatureTest(CollectingTest):
 @cache
 def _sentinel(out: int) -> bytes:
     return Probe(Op.FORWARD, port=out, payload=SENTINEL_MARK.ljust(40, b".")).frame()
-
-
-def _config(rates: Rates) -> Any:
-    return p4runtime_pb2.MeterConfig(cir=rates.cir, cburst=rates.cburst, pir=rates.pir, pburst=rates.pburst)
-
-
-def _set_match(match: Any, field: Any, value: Match) -> None:
-    kind = type(field).MatchType.Name(field.match_type)
-    if isinstance(value, int):
-        getattr(match, kind.lower()).value = canonical(value)
-        return
-    first, second = value
-    if kind == "LPM":
-        match.lpm.value, match.lpm.prefix_len = canonical(first), second
-    elif kind == "TERNARY":
-        match.ternary.value, match.ternary.mask = canonical(first), canonical(second)
-    else:
-        match.range.low, match.range.high = canonical(first), canonical(second)

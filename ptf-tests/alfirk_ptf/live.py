@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
+import sys
 import time
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,6 +45,8 @@ LOCAL_BITS = min(4, PATH_BITS)
 SWITCH_PORTS = switch_ports(TARGET, PATH_BITS)
 #: MTU of the veth pairs, in bytes.
 MTU = 4200
+#: Name of the file with the output of the switch.
+SWITCH_LOG = "switch.log"
 #: Seconds to wait until the switch serves P4Runtime.
 START_LIMIT = 30.0
 
@@ -59,8 +63,11 @@ class RunError(Exception):
     """A live switch cannot be started or used."""
 
 
-def compile_program(alfirk: Path, source: Path, work: Path, *flags: str) -> Path:
-    """Compile a P4 program with `alfirk p4c`; return the JSON file, with its P4Info in the same folder."""
+def compile_program(alfirk: Path, source: Path, work: Path, *flags: str, warn: bool = False) -> Path:
+    """Compile a P4 program with `alfirk p4c`; return the JSON file, with its P4Info in the same folder.
+
+    With `warn`, the compiler's warnings go to standard error.
+    """
     program = work / f"{source.stem}.json"
     command = [
         *(str(alfirk), "p4c", str(source), *flags, "-o", str(program)),
@@ -72,8 +79,10 @@ def compile_program(alfirk: Path, source: Path, work: Path, *flags: str) -> Path
         msg = f"cannot run {alfirk}: {error.strerror}; build it: make build"
         raise RunError(msg) from error
     if done.returncode:
-        msg = f"{source} does not compile:\n{done.stderr}"
+        msg = f"{source} does not compile:\n{done.stderr.rstrip()}"
         raise RunError(msg)
+    if warn:
+        sys.stderr.write(done.stderr)
     return program
 
 
@@ -103,6 +112,20 @@ def veth_pairs(ports: Sequence[int], taps: Collection[int] = ()) -> Iterator[dic
         journal.close()
 
 
+@dataclass(frozen=True)
+class LiveSwitch:
+    """A running switch, which serves P4Runtime at an address."""
+
+    address: str
+    child: Child
+
+    def check(self) -> None:
+        """Raise an error if the switch has ended."""
+        if ended := self.child.ended():
+            msg = f"the switch {ended} during the tests; see {self.child.log}"
+            raise RunError(msg)
+
+
 @contextmanager
 def switch(
     executable: Sequence[str],
@@ -113,20 +136,39 @@ def switch(
     target: Sequence[str] = (),
 ) -> Iterator[str]:
     """Start `alfirk switch` or BMv2's simple_switch_grpc; yield its P4Runtime address when it serves."""
-    address = f"127.0.0.1:{free_port()}"
+    with live_switch(executable, work, pairs, log=log, target=target) as live:
+        yield live.address
+
+
+@contextmanager
+def live_switch(
+    executable: Sequence[str],
+    work: Path,
+    pairs: dict[int, tuple[str, str]],
+    *,
+    log: bool = True,
+    target: Sequence[str] = (),
+    address: str = "",
+    device_id: int = DEVICE_ID,
+    cpu_port: int = CPU_PORT,
+) -> Iterator[LiveSwitch]:
+    """Start a switch as `switch` does; yield it when it serves.
+
+    Without `address`, it serves at a port that is not used.
+    """
+    address = address or f"127.0.0.1:{free_port()}"
     # By default each step of each packet is logged, which takes longer than processing it.
     logging = ["--log-console", "-L", "info"] if log else []
-    command = [*executable, "--device-id", str(DEVICE_ID), "--no-p4", *logging]
+    command = [*executable, "--device-id", str(device_id), "--no-p4", *logging]
     for port, ends in pairs.items():
         command += ["-i", f"{port}@{ends[0]}"]
-    command += ["--", "--grpc-server-addr", address, "--cpu-port", str(CPU_PORT), *target]
-    child = Child.spawn("the switch", command, work / "switch.log")
+    command += ["--", "--grpc-server-addr", address, "--cpu-port", str(cpu_port), *target]
+    child = Child.spawn("the switch", command, work / SWITCH_LOG)
     try:
         wait_for(address, child)
-        yield address
-        if ended := child.ended():
-            msg = f"the switch {ended} during the tests; see {child.log}"
-            raise RunError(msg)
+        live = LiveSwitch(address, child)
+        yield live
+        live.check()
     finally:
         stop_all([child])
 

@@ -4,38 +4,31 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
-import shutil
-import signal
-import subprocess
 import sys
-import tempfile
+from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from alfirk_mininet.binary import find_alfirk
 
 from alfirk_ptf.collect import PORTS
 from alfirk_ptf.live import (
     CPU_PORT,
-    DEVICE_ID,
     MAIN_PROGRAM,
     PATH_BITS_VARIABLE,
     ROOT,
     RunError,
     compile_program,
     main_program,
-    switch,
     switch_ports,
-    veth_pairs,
 )
+from alfirk_ptf.runner import Run, in_work_folder, run_ptf, summarise
 from alfirk_ptf.target import PROFILE_VARIABLE, TARGET_VARIABLE, Profile, Target
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-PTF = Path(sys.executable).with_name("ptf")
 
 
 @dataclass(frozen=True)
@@ -134,21 +127,7 @@ def main() -> int:
         options.path_bits = options.target.path_bits
     # PTF runs in another working directory.
     options.alfirk = options.alfirk.absolute()
-    signal.signal(signal.SIGTERM, _stop)
-    work = Path(tempfile.mkdtemp(prefix="alfirk-ptf-"))
-    failed = True
-    try:
-        code = run(options, work)
-        failed = code != 0
-    except RunError as problem:
-        sys.stderr.write(f"ptf-tests/run: {problem}\n")
-        code = 2
-    finally:
-        if failed or options.keep:
-            sys.stderr.write(f"logs and captures are in {work}\n")
-        else:
-            shutil.rmtree(work, ignore_errors=True)
-    return code
+    return in_work_folder("ptf-tests/run", partial(run, options), keep=options.keep)
 
 
 def run(options: argparse.Namespace, work: Path) -> int:
@@ -163,7 +142,7 @@ def run(options: argparse.Namespace, work: Path) -> int:
     if unknown := set(options.tests) - {test for suite in SUITES for test in suite.chosen(options.tests)}:
         msg = f"no test {', '.join(sorted(unknown))}; see ptf-tests/cases and ptf-tests/features"
         raise RunError(msg)
-    output, returncode = "", 0
+    outcomes: Counter[str] = Counter()
     for suite in SUITES:
         tests = suite.chosen(options.tests)
         if options.tests and not tests:
@@ -182,76 +161,39 @@ def run(options: argparse.Namespace, work: Path) -> int:
                 source = main_program(options.target)
                 flags += options.target.flags(CPU_PORT) + options.profile.flags()
             program = compile_program(options.alfirk, source, folder, *flags)
-        done = run_suite(options, suite, program.absolute(), folder, tests)
-        sys.stdout.write(done.stdout)
-        output += done.stdout
-        returncode = returncode or done.returncode
-    return summarise(output, returncode)
+        outcomes += run_suite(options, suite, program.absolute(), folder, tests)
+    return summarise(outcomes, ", which this target or switch does not support")
 
 
 def run_suite(
     options: argparse.Namespace, suite: Suite, program: Path, work: Path, tests: list[str]
-) -> subprocess.CompletedProcess[str]:
+) -> Counter[str]:
     """Run tests of a suite on a new switch."""
     time_scale = 1 if options.switch else suite.time_scale
     command = [options.switch] if options.switch else [str(options.alfirk), "switch"]
     if not options.switch:
         command += ["--time-scale", str(time_scale)]
-    target = [] if options.switch else ["--priority-queues", "8"]
-    with (
-        veth_pairs(suite.ports(options.target, options.path_bits)) as pairs,
-        switch(command, work, pairs, target=target) as address,
-    ):
-        parameters = {
-            "grpc": address,
-            "device_id": DEVICE_ID,
-            "program": str(program),
-            "p4info": str(program.with_suffix(".p4info.txtpb")),
+    suite_run = Run(
+        program=program,
+        p4info=program.with_suffix(".p4info.txtpb"),
+        folder=suite.folder,
+        tests=tests,
+        ports=suite.ports(options.target, options.path_bits),
+        switch=command,
+        target=[] if options.switch else ["--priority-queues", "8"],
+        alfirk=options.alfirk,
+        parameters={
             # Empty for another switch: tests that need the alfirk command are skipped.
             "alfirk": "" if options.switch else str(options.alfirk),
             "time_scale": time_scale,
-        }
-        ptf = [
-            *(sys.executable, str(PTF), "--test-dir", str(suite.folder)),
-            *("--platform", "eth", "--log-file", str(work / "ptf.log"), "--socket-recv-size", "10240"),
-            *("--qlen", "1000", "--test-case-timeout", "60"),
-            *(f"--interface={port}@{tester}" for port, (_, tester) in pairs.items()),
-            *("--test-params", ";".join(f"{name}={value!r}" for name, value in parameters.items())),
-            *tests,
-        ]
-        environment = {
-            **os.environ,
+        },
+        environment={
             PATH_BITS_VARIABLE: str(options.path_bits),
             TARGET_VARIABLE: options.target.value,
             PROFILE_VARIABLE: options.profile.value,
-        }
-        return subprocess.run(
-            ptf,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            cwd=work,
-            env=environment,
-            check=False,
-        )
-
-
-def summarise(output: str, returncode: int) -> int:
-    """Print the numbers of skipped, passed and failed tests; return the exit code."""
-    ran = sum(int(n) for n in re.findall(r"^Ran (\d+) tests?", output, re.MULTILINE))
-    bad = sum(int(n) for n in re.findall(r"(?:failures|errors)=(\d+)", output))
-    skipped = sum(int(n) for n in re.findall(r"skipped=(\d+)", output))
-    if returncode and not bad:
-        bad = 1
-    if skipped:
-        sys.stdout.write(f"{skipped} skipped, which this target or switch does not support\n")
-    ran -= skipped
-    sys.stdout.write(f"{max(0, ran - bad)} passed, {bad} failed\n")
-    return 1 if bad or not ran else 0
-
-
-def _stop(*_: object) -> NoReturn:
-    sys.exit(130)
+        },
+    )
+    return run_ptf(suite_run, work)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ class LinkTest(FeatureTest):
 
     def link(self, *arguments: str) -> str:
         """Run `alfirk link` and return its output."""
-        alfirk, switch = testutils.test_param_get("alfirk"), testutils.test_param_get("grpc")
+        alfirk, switch = testutils.test_param_get("alfirk"), testutils.test_param_get("grpcaddr")
         command = [alfirk, "link", "--switch", switch, *arguments]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from alfirk_ptf.features import FeatureTest, Rule, hit
+from alfirk_ptf.client import Rule
+from alfirk_ptf.features import FeatureTest, hit
 from alfirk_ptf.live import CPU_PORT
 from alfirk_ptf.probes import Op, Probe
 

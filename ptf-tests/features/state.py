@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from alfirk_ptf.client import Action, Rates, Rule
 from alfirk_ptf.collect import TIMEOUT
-from alfirk_ptf.features import Action, FeatureTest, Rates, Rule, hit
+from alfirk_ptf.features import FeatureTest, hit
 from alfirk_ptf.probes import Op, Probe
 from ptf import testutils
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from alfirk_ptf.features import FeatureTest, Group, Member, OneShot, Rule, hit
+from alfirk_ptf.client import Group, Member, OneShot, Rule
+from alfirk_ptf.features import FeatureTest, hit
 from alfirk_ptf.probes import Op, Probe
 from scapy.layers.inet import IP
 from scapy.layers.inet6 import IPv6

@@ -12,14 +12,13 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use alfirk_bmv2::trace::{trees, TraceEvent, TraceLine};
-use alfirk_compiler::arch::Arch;
-use alfirk_compiler::driver::{compile, CompileError, CompileOptions, Compiled};
-use alfirk_compiler::preproc::MacroOption;
+use alfirk_compiler::driver::Compiled;
 use alfirk_stf::{Command, Control, Line, Session};
 use clap::ValueEnum;
 use serde_json::json;
 
 use crate::exit::{print, Failure, Outcome};
+use crate::program::{compile_source, is_json, SourceFlags};
 use remote::Remote;
 
 /// Compile a P4 program and test it with packets: a test in the STF language of p4c.
@@ -52,17 +51,8 @@ pub struct Args {
     #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text", conflicts_with = "switch", help_heading = "Output")]
     trace: Option<TraceFormat>,
 
-    /// Add a folder to the search path of included files.
-    #[arg(short = 'I', value_name = "DIR")]
-    include: Vec<PathBuf>,
-
-    /// Define a macro: NAME or NAME=VALUE.
-    #[arg(short = 'D', value_name = "MACRO")]
-    define: Vec<String>,
-
-    /// The program's architecture: v1model, tna or t2na.
-    #[arg(long, value_name = "ARCH", default_value = "v1model")]
-    arch: String,
+    #[command(flatten)]
+    source: SourceFlags,
 
     /// Seed of the switch's random numbers.
     #[arg(long, default_value_t = 0, conflicts_with = "switch")]
@@ -76,6 +66,27 @@ pub struct Args {
     /// Print the result as one JSON object.
     #[arg(long, help_heading = "Output")]
     json: bool,
+
+    /// Whether the trace of a failed test is printed.
+    #[arg(skip)]
+    trace_failed: bool,
+}
+
+impl Args {
+    /// Arguments that run `test`, and print the trace of the packets if it fails.
+    pub fn of_test(program: &Path, test: &Path, source: &SourceFlags) -> Args {
+        Args {
+            program: program.to_owned(),
+            test: Some(test.to_owned()),
+            interactive: false,
+            trace: None,
+            source: source.clone(),
+            seed: 0,
+            switch: None,
+            json: false,
+            trace_failed: true,
+        }
+    }
 }
 
 /// Format in which a test prints the traces of its packets.
@@ -107,7 +118,10 @@ fn run_test(args: &Args, test: &Path) -> Outcome {
         None => {
             let mut session = start(args)?;
             let failures = session.run(&lines);
-            print_trace(args, test, &lines, &session.take_trace())?;
+            let is_shown = args.trace.is_some() || !failures.is_empty();
+            if is_shown {
+                print_trace(args, test, &lines, &session.take_trace())?;
+            }
             failures
         }
     };
@@ -120,15 +134,14 @@ fn run_test(args: &Args, test: &Path) -> Outcome {
 
 /// Starts a switch in this process, which runs the program.
 fn start(args: &Args) -> Result<Session, Failure> {
-    Session::start(&json(args)?, args.seed, args.trace.is_some())
+    let traces = args.trace.is_some() || args.trace_failed;
+    Session::start(&json(args)?, args.seed, traces)
         .map_err(|error| Failure::failed(format!("{}: {error}", args.program.display())))
 }
 
 /// Prints the trace of a test. As text, the line of the test precedes the steps of the packet that it sends.
 fn print_trace(args: &Args, test: &Path, lines: &[Line], trace: &[TraceLine]) -> Outcome {
-    let Some(format) = args.trace else {
-        return Ok(());
-    };
+    let format = args.trace.unwrap_or(TraceFormat::Text);
     if format == TraceFormat::Tree {
         let trees = trees(trace).into_iter();
         let lines =
@@ -196,24 +209,10 @@ fn json(args: &Args) -> Result<String, Failure> {
     }
 }
 
-fn is_json(path: &Path) -> bool {
-    path.extension()
-        .is_some_and(|extension| extension == "json")
-}
-
 fn compiled(args: &Args, path: &Path) -> Result<Compiled, Failure> {
-    let arch = Arch::of(Some(&args.arch), None).map_err(Failure::bad_input)?;
-    let mut options = CompileOptions::new(path);
+    let mut options = args.source.options(path)?;
     options.actions_share_names = true;
-    options.preprocessor.include_dirs.clone_from(&args.include);
-    let macros = args.define.iter().cloned().map(MacroOption::Define);
-    options.preprocessor.macros = macros.collect();
-    options.set_arch(arch);
-    match compile(&options) {
-        Ok(compiled) => Ok(compiled),
-        Err(error @ CompileError::Read { .. }) => Err(Failure::bad_input(error)),
-        Err(error) => Err(Failure::failed(error)),
-    }
+    compile_source(&options)
 }
 
 fn report(args: &Args, test: &Path, failures: &[alfirk_stf::Failure]) -> Outcome {

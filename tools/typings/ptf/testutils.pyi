@@ -1,2 +1,2 @@
 # `test_` makes it no test.
-def test_param_get(key: str) -> str: ...
+def test_param_get(key: str, default: object = None) -> str: ...  # noqa: PT028

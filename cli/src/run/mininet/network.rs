@@ -2,7 +2,6 @@
 //! and removes it.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::fmt::Display;
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -23,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use super::load::Counters;
 use crate::exit::Failure;
 use crate::host::client::HostClient;
+use crate::python::Package;
 use crate::run::config::Config;
 use crate::run::mininet::work_dir::WorkDir;
 use crate::run::{hardware, name, processors};
@@ -32,6 +32,12 @@ const STOP_LIMIT: Duration = Duration::from_secs(60);
 
 /// Name of the file in which another program describes its network for `--attach`, in the form of [`Addresses`].
 const NETWORK_FILE: &str = "network.json";
+
+/// The Python package that builds the network.
+const MININET: Package = Package {
+    folder: "mininet",
+    name: "alfirk_mininet",
+};
 
 /// Name of the file with the message that a source sends.
 pub const MESSAGE: &str = "message";
@@ -371,7 +377,7 @@ impl MininetNetwork {
             .arg("--workdir")
             .arg(work.path())
             .args(["--seed", &spec.seed.to_string()])
-            .env("PYTHONPATH", python_path(&alfirk)?)
+            .env("PYTHONPATH", crate::python::path(&alfirk, &[MININET])?)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(log);
@@ -592,35 +598,6 @@ fn with_hint(what: &str, hint: &str) -> String {
     } else {
         format!("{what}; {hint}")
     }
-}
-
-/// Value of `PYTHONPATH` with the folder of the package `alfirk_mininet`, which is in the installation or in the source
-/// tree.
-fn python_path(alfirk: &Path) -> Result<OsString, Failure> {
-    let mut candidates: Vec<PathBuf> = Vec::new();
-    if let Some(prefix) = alfirk.parent().and_then(Path::parent) {
-        candidates.push(prefix.join("share/alfirk/mininet"));
-    }
-    candidates.extend(alfirk.ancestors().map(|folder| folder.join("mininet")));
-    candidates.push("mininet".into());
-    let given = std::env::var_os("PYTHONPATH").unwrap_or_default();
-    let given: Vec<PathBuf> = std::env::split_paths(&given)
-        .filter(|path| !path.as_os_str().is_empty())
-        .collect();
-    let found = given
-        .iter()
-        .chain(&candidates)
-        .find(|folder| folder.join("alfirk_mininet/__main__.py").is_file())
-        .ok_or_else(|| {
-            Failure::failed(
-                "cannot find the Python package alfirk_mininet; run from the source tree, or `make install`, \
-                 or set PYTHONPATH",
-            )
-        })?;
-    let absolute = std::path::absolute(found).unwrap_or_else(|_| found.clone());
-    let paths = std::iter::once(absolute).chain(given);
-    std::env::join_paths(paths)
-        .map_err(|error| Failure::failed(format_args!("PYTHONPATH: {error}")))
 }
 
 #[cfg(test)]

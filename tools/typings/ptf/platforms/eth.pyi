@@ -1,0 +1,3 @@
+from typing import Any
+
+def platform_config_update(config: dict[str, Any]) -> None: ...
