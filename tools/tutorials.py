@@ -281,7 +281,9 @@ def main() -> int:
     if unknown:
         parser.error(f"no exercise {unknown[0]}; there are {', '.join(EXERCISES)}")
     if not (args.tutorials / "utils" / "run_exercise.py").is_file():
-        parser.error(f"{args.tutorials} is not a checkout of p4lang/tutorials: it has no utils/run_exercise.py")
+        parser.error(
+            f"{args.tutorials} is not a checkout of p4lang/tutorials: it has no utils/run_exercise.py"
+        )
     if os.environ.get(APART_VARIABLE):
         return run_all(args.tutorials.resolve(), names)
     lacking = missing()

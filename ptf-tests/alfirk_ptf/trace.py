@@ -1,6 +1,6 @@
 """Finds the trace of a packet in the output of `alfirk switch --trace`.
 
-A line of a trace begins with `#N`, or `#N.C` for a copy, where N is the number of the packet and C that of the copy.
+A line of a trace begins with `#N`, or `#N.C` for a copy: N is the number of the packet, C that of the copy.
 The first line of a packet has its ingress port and its length. Other lines of the output are skipped.
 """
 
