@@ -443,14 +443,13 @@ fn copies_stand_below_their_originals() {
     };
     let mut switch = program.switch();
     let replica = |port| Replica { port, rid: 1 };
-    let mut pre = switch.pre_mut().unwrap();
+    let pre = switch.pre_mut().unwrap();
     pre.set_group(4, &[replica(6), replica(7)]).unwrap();
     let session = CloneSession {
         replicas: vec![replica(9)],
         ..CloneSession::default()
     };
     pre.set_session(5, session).unwrap();
-    drop(pre);
     switch.set_trace(true);
     let mut fx = Effects::default();
     switch.process_into(1, &[1], 0, &mut fx);
