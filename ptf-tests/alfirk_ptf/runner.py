@@ -183,7 +183,7 @@ def in_work_folder(command: str, body: Callable[[Path], int], *, keep: bool) -> 
     code = 130
     try:
         code = body(work)
-    except RunError as problem:
+    except (RunError, OSError) as problem:
         sys.stderr.write(f"{command}: {problem}\n")
         code = 2
     except KeyboardInterrupt:
