@@ -145,11 +145,16 @@ def _run_to_end(command: list[str], directory: Path, environment: Mapping[str, s
         env=environment,
     )
     try:
-        while True:
+        code = None
+        while code is None:
             try:
-                return ptf.wait(_CHECK_INTERVAL)
+                code = ptf.wait(_CHECK_INTERVAL)
             except subprocess.TimeoutExpired:
                 live.check()
+        if code == -signal.SIGINT:
+            # Ctrl-C goes to all processes of the terminal, and has reached PTF first.
+            raise KeyboardInterrupt
+        return code
     finally:
         if ptf.poll() is None:
             ptf.kill()
