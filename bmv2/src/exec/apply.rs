@@ -15,9 +15,6 @@ use crate::trace::{candidates, NamedValue, TraceEvent};
 /// this field; the value is larger than any index.
 const NO_ENTRY: u64 = u32::MAX as u64;
 
-/// Maximum number of entries of a table that a trace compares with a packet.
-const MAX_COMPARED: usize = 1_000;
-
 /// Looks up the packet in a table, and stores the arguments of the entry's action. Returns the action's code, if an
 /// action is to run, and the instruction after the table.
 #[inline(never)]
@@ -42,12 +39,10 @@ fn apply_recorded(vm: &mut Interpreter, phv: &mut [u64], at: usize) -> (Option<P
     let entries = &vm.state.tables[at];
     let entry = entries.peek(phv).map(|place| entries.handle(place).0);
     let traces = vm.state.recorder.as_ref().is_some_and(|r| r.traces);
-    let compared = entries
-        .handles()
-        .into_iter()
-        .take(if traces { MAX_COMPARED } else { 0 });
-    let compared = compared.filter_map(|handle| entries.entry(program, table, handle));
-    let others = candidates(table, compared, entry, phv);
+    let others = match traces {
+        true => candidates(program, table, entries, entry, phv),
+        false => Vec::new(),
+    };
     log_lookup(vm, phv, at, entry);
     let found = look_up(vm, phv, at);
     let action = found

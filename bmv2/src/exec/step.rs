@@ -165,9 +165,12 @@ fn note(program: &LoadedProgram, state: &mut State, phv: &[u64], index: u16) {
     let note = &program.notes[usize::from(index)];
     // What changed before is the effect of an earlier statement.
     recorder.changes(program, phv);
-    recorder.log(|| log_note(program, state, phv, note));
-    if let Some(event) = trace_note(program, state, phv, note) {
-        recorder.record(event);
+    let access = access(program, phv, note);
+    recorder.log(|| log_note(state, phv, note, access.as_ref()));
+    if recorder.traces {
+        if let Some(event) = trace_note(state, note, access.as_ref()) {
+            recorder.record(event);
+        }
     }
     state.recorder = Some(recorder);
 }
@@ -212,9 +215,9 @@ fn access<'a>(program: &'a LoadedProgram, phv: &[u64], note: &Note) -> Option<Ac
 }
 
 /// Returns a note as BMv2 logs it.
-fn log_note(program: &LoadedProgram, state: &State, phv: &[u64], note: &Note) -> Step {
+fn log_note(state: &State, phv: &[u64], note: &Note, access: Option<&Access>) -> Step {
     let word = |slot: Slot| phv[usize::from(slot)];
-    if let Some(access) = access(program, phv, note).filter(|access| !access.is_inside()) {
+    if let Some(access) = access.filter(|access| !access.is_inside()) {
         return Step::OutOfBounds {
             what: access.kind,
             name: access.name.to_owned(),
@@ -222,7 +225,7 @@ fn log_note(program: &LoadedProgram, state: &State, phv: &[u64], note: &Note) ->
             index: access.index,
         };
     }
-    let cell = access(program, phv, note).map(|access| (access.name, access.index));
+    let cell = access.map(|access| (access.name, access.index));
     let (name, i) = cell.unwrap_or_default();
     let at = |info: &SourceInfo| format!("{}({}) ", info.filename, info.line);
     Step::Note(match note {
@@ -256,13 +259,8 @@ fn log_note(program: &LoadedProgram, state: &State, phv: &[u64], note: &Note) ->
 }
 
 /// Returns a note as a step of a trace; `None` for those whose effect another step shows.
-fn trace_note(
-    program: &LoadedProgram,
-    state: &State,
-    phv: &[u64],
-    note: &Note,
-) -> Option<TraceEvent> {
-    if let Some(access) = access(program, phv, note) {
+fn trace_note(state: &State, note: &Note, access: Option<&Access>) -> Option<TraceEvent> {
+    if let Some(access) = access {
         let (kind, name, index) = (access.kind, access.name.to_owned(), access.index);
         return Some(match note {
             _ if !access.is_inside() => TraceEvent::OutOfBounds {

@@ -254,11 +254,7 @@ fn load_listed(
         dyn_headers: loader.dyn_headers,
         logs: loader.logs,
         asserts: loader.asserts,
-        metadata_name: if options.notes {
-            metadata_name(json)
-        } else {
-            None
-        },
+        metadata_name: options.notes.then(|| metadata_name(json)).flatten(),
         notes: loader.notes,
         actions: loader.actions,
         registers: loader.registers,

@@ -155,6 +155,22 @@ impl NewKey {
         Ok(new)
     }
 
+    /// Returns whether the key field of a packet, at its position in the table's key, matches the entry's.
+    pub(crate) fn matches(&self, part: &Part, phv: &[u64]) -> bool {
+        let field = phv[part.slot..part.slot + part.words].iter();
+        let field: Words = field
+            .zip(&part.mask)
+            .map(|(word, mask)| word & mask)
+            .collect();
+        match self.range.as_deref() {
+            Some((low, high)) => is_le(low, &field) && is_le(&field, high),
+            None => {
+                let masked = field.iter().zip(&self.mask).map(|(word, mask)| word & mask);
+                masked.eq(self.value.iter().copied())
+            }
+        }
+    }
+
     /// Converts the field back to the control plane's form.
     pub(crate) fn to_match(&self, key: &Key) -> KeyMatch {
         let value = shortest(&self.value);

@@ -2,7 +2,7 @@
 
 use super::entry::{ActionRef, NewEntry, NewKey, Target};
 use super::index::{prefix_len, Index, IndexedEntry, PackedKey};
-use super::key::{Packing, WideKey};
+use super::key::{Packing, Part, WideKey};
 use super::lpm::Lpm;
 use crate::exec::words::param_words;
 use crate::externs::counter::Counter;
@@ -462,6 +462,18 @@ impl TableState {
         live.into_iter()
             .map(|(_, slot)| self.handle(slot))
             .collect()
+    }
+
+    /// Returns the positions of the key fields in which an entry differs from a packet; `None` if there is no such entry.
+    pub(crate) fn differing<'a>(
+        &'a self,
+        handle: EntryHandle,
+        phv: &'a [u64],
+    ) -> Option<impl Iterator<Item = usize> + 'a> {
+        let keys = self.cold(handle)?.keys.iter().zip(&self.packing.parts);
+        let differs =
+            |(at, (key, part)): (usize, (&NewKey, &Part))| (!key.matches(part, phv)).then_some(at);
+        Some(keys.enumerate().filter_map(differs))
     }
 
     pub(crate) fn entry(

@@ -435,6 +435,37 @@ fn entries_that_did_not_win_are_explained() {
 }
 
 #[test]
+fn entries_are_compared_under_the_programs_own_mask_of_a_key() {
+    let program = P4 {
+        fields: "bit<8> a;",
+        locals: r#"@name(".forward") action forward(bit<9> port) { sm.egress_spec = port; }
+            @name(".t") table t {
+                key = { hdr.h.a & 0xf0: ternary @name("h.a"); }
+                actions = { forward; }
+            }"#,
+        ingress: "t.apply();",
+        ..P4::default()
+    };
+    let mut switch = program.switch();
+    switch.set_trace(true);
+    let table = switch.table("t").unwrap();
+    for priority in [1, 2] {
+        let key = KeyMatch::Ternary {
+            value: vec![0x70],
+            mask: vec![0xff],
+        };
+        let action = run_action("forward", &[3]);
+        switch
+            .insert_entry(table, &[key], priority, &action, 0, 0)
+            .unwrap();
+    }
+    assert_eq!(
+        losers(&mut switch, &[0x7f]),
+        ["#1     entry 1 matches too, with a lower priority"]
+    );
+}
+
+#[test]
 fn copies_stand_below_their_originals() {
     let program = P4 {
         fields: "bit<8> a;",
