@@ -4,10 +4,7 @@ use std::fmt::Write;
 
 use num_bigint::BigInt;
 
-use super::{Constants, Header, Item, Number};
-
-/// Maximum length of a comment line, in characters.
-const LINE: usize = 100;
+use super::{write_comment, Constants, Header, Item, Number};
 
 /// Largest number that all versions of Lua represent exactly: Lua 5.2 has floating-point numbers only.
 const EXACT: u64 = 1 << 53;
@@ -27,7 +24,7 @@ pub(super) fn write(constants: &Constants, source: &str) -> String {
     for item in &constants.items {
         match item {
             Item::Constant(constant) => {
-                comment(&mut out, "  ", &constant.comment);
+                write_comment(&mut out, "  --", &constant.comment);
                 let value = match &constant.value {
                     Number::Bool(value) => value.to_string(),
                     Number::Int(number, _) => literal(number),
@@ -35,10 +32,10 @@ pub(super) fn write(constants: &Constants, source: &str) -> String {
                 let _ = writeln!(out, "  {} = {value},", key(&constant.name));
             }
             Item::Enum(decl) => {
-                comment(&mut out, "  ", &decl.comment);
+                write_comment(&mut out, "  --", &decl.comment);
                 let _ = writeln!(out, "  {} = {{", key(&decl.name));
                 for (member, number, above) in &decl.members {
-                    comment(&mut out, "    ", above);
+                    write_comment(&mut out, "    --", above);
                     let _ = writeln!(out, "    {} = {},", key(member), literal(number));
                 }
                 out.push_str("  },\n");
@@ -51,7 +48,7 @@ pub(super) fn write(constants: &Constants, source: &str) -> String {
 }
 
 fn header(out: &mut String, decl: &Header) {
-    comment(out, "  ", &decl.comment);
+    write_comment(out, "  --", &decl.comment);
     let _ = writeln!(out, "  {} = {{", key(&decl.name));
     let _ = writeln!(out, "    bytes = {},", decl.bytes());
     let mut offset = 0;
@@ -89,20 +86,5 @@ fn literal(number: &BigInt) -> String {
         number.to_string()
     } else {
         format!("{number:#x}")
-    }
-}
-
-/// Writes a comment in lines of at most [`LINE`] characters.
-fn comment(out: &mut String, indent: &str, lines: &[String]) {
-    for line in lines {
-        let mut text = format!("{indent}--");
-        for word in line.split_whitespace() {
-            if text.len() + 1 + word.len() > LINE {
-                let _ = writeln!(out, "{text}");
-                text = format!("{indent}--");
-            }
-            let _ = write!(text, " {word}");
-        }
-        let _ = writeln!(out, "{text}");
     }
 }

@@ -8,6 +8,7 @@ mod lua;
 mod python;
 mod rust;
 
+use std::fmt::Write;
 use std::path::Path;
 
 use num_bigint::BigInt;
@@ -251,6 +252,24 @@ impl Finder<'_> {
             text.trim().to_owned()
         };
         above.iter().rev().map(text).collect()
+    }
+}
+
+/// Maximum length of a comment line, in characters.
+const COMMENT_LINE: usize = 100;
+
+/// Writes a comment in lines of at most [`COMMENT_LINE`] characters, each after `mark`.
+fn write_comment(out: &mut String, mark: &str, lines: &[String]) {
+    for line in lines {
+        let mut text = mark.to_owned();
+        for word in line.split_whitespace() {
+            if text.len() + 1 + word.len() > COMMENT_LINE {
+                let _ = writeln!(out, "{text}");
+                mark.clone_into(&mut text);
+            }
+            let _ = write!(text, " {word}");
+        }
+        let _ = writeln!(out, "{text}");
     }
 }
 

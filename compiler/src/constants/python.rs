@@ -4,10 +4,7 @@ use std::fmt::Write;
 
 use num_bigint::BigInt;
 
-use super::{Constants, Header, Item, Number};
-
-/// Maximum length of a comment line, in characters.
-const LINE: usize = 100;
+use super::{write_comment, Constants, Header, Item, Number};
 
 pub(super) fn write(constants: &Constants, source: &str) -> String {
     let mut out = format!(
@@ -39,7 +36,7 @@ pub(super) fn write(constants: &Constants, source: &str) -> String {
                     out.push_str(if was_class { "\n\n" } else { "\n" });
                 }
                 is_first = false;
-                comment(&mut out, "", &constant.comment);
+                write_comment(&mut out, "#:", &constant.comment);
                 let value = match &constant.value {
                     Number::Bool(true) => "True".to_owned(),
                     Number::Bool(false) => "False".to_owned(),
@@ -53,7 +50,7 @@ pub(super) fn write(constants: &Constants, source: &str) -> String {
                 let _ = writeln!(out, "\n\nclass {}(IntEnum):", decl.name);
                 let _ = writeln!(out, "    \"\"\"{text}\"\"\"\n");
                 for (member, number, above) in &decl.members {
-                    comment(&mut out, "    ", above);
+                    write_comment(&mut out, "    #:", above);
                     let _ = writeln!(out, "    {member} = {}", literal(number));
                 }
                 (was_class, is_first) = (true, false);
@@ -84,11 +81,11 @@ fn sentence(comment: &str, name: &str) -> String {
 fn header(out: &mut String, decl: &Header) {
     let (name, bytes) = (decl.type_name(), decl.bytes());
     out.push_str("\n\n");
-    comment(out, "", &decl.comment);
+    write_comment(out, "#:", &decl.comment);
     let _ = writeln!(out, "@dataclass(frozen=True)\nclass {name}:");
     let _ = writeln!(out, "    \"\"\"The header `{}`.\"\"\"\n", decl.name);
     for field in &decl.fields {
-        comment(out, "    ", &field.comment);
+        write_comment(out, "    #:", &field.comment);
         let _ = writeln!(out, "    {}: int = 0", field.name);
     }
     let total = 8 * bytes;
@@ -135,21 +132,6 @@ fn header(out: &mut String, decl: &Header) {
         );
     }
     out.push_str("        )\n");
-}
-
-/// Writes a comment in lines of at most [`LINE`] characters.
-fn comment(out: &mut String, indent: &str, lines: &[String]) {
-    for line in lines {
-        let mut text = format!("{indent}#:");
-        for word in line.split_whitespace() {
-            if text.len() + 1 + word.len() > LINE {
-                let _ = writeln!(out, "{text}");
-                text = format!("{indent}#:");
-            }
-            let _ = write!(text, " {word}");
-        }
-        let _ = writeln!(out, "{text}");
-    }
 }
 
 /// A number in decimal below 256, otherwise in hexadecimal.
