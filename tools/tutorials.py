@@ -55,9 +55,18 @@ class Step:
     seconds: float = 60
 
 
-def receiver(host: str, *, script: str = "receive.py") -> Step:
-    """Start a script that sniffs on a host, and wait until it does."""
-    return Step(f"{host} python3 -u {script} > {host}.log 2>&1 &", "sniffing", file=f"{host}.log")
+def receiver(host: str) -> Step:
+    """Start the exercise's receiver, which sniffs on a host, and wait until it does."""
+    return Step(f"{host} python3 -u receive.py > {host}.log 2>&1 &", "sniffing", file=f"{host}.log")
+
+
+def iperf_server(host: str) -> Step:
+    """Start an iperf server on a host, and wait until it listens."""
+    return Step(f"{host} iperf -s > {host}.log 2>&1 &", "listening", file=f"{host}.log")
+
+
+#: A flow that fills the queue of the link between the switches, for 15 s.
+CONGESTION = (Step("h22 iperf -s -u &"), Step("h11 iperf -c 10.0.2.22 -t 15 -u > /dev/null &"))
 
 
 NO_LOSS = r"\b0% dropped"
@@ -75,15 +84,11 @@ EXERCISES: dict[str, list[Step]] = {
     "calc": [Step("h1 python3 calc.py", r"\b42\b[\s\S]*\b6\b", typed=("40+2", "7&14", "quit"))],
     "ecn": [
         receiver("h2"),
-        Step("h22 iperf -s -u &"),
-        Step("h11 iperf -c 10.0.2.22 -t 15 -u > /dev/null &"),
+        *CONGESTION,
         Step('h1 python3 send.py 10.0.2.2 "P4 is cool" 12', r"tos\s+= 0x3", file="h2.log"),
     ],
     "firewall": [
-        *[
-            Step(f"{host} iperf -s > {host}.log 2>&1 &", "listening", file=f"{host}.log")
-            for host in ("h1", "h2", "h3")
-        ],
+        *map(iperf_server, ("h1", "h2", "h3")),
         Step("h1 iperf -c 10.0.2.2 -t 1", r"bits/sec"),
         Step("h1 iperf -c 10.0.3.3 -t 1", r"bits/sec"),
         # A connection from outside gets no answer.
@@ -100,9 +105,9 @@ EXERCISES: dict[str, list[Step]] = {
         Step("h1 ping -c 4 -W 1 10.0.2.2", r"[2-4] received"),
     ],
     "link_monitor": [
-        Step("h1 python3 -u receive.py > h1.log 2>&1 &", "sniffing", file="h1.log"),
+        receiver("h1"),
         Step("h1 python3 send.py > /dev/null 2>&1 &", r"Switch \d+ - Port \d+: \d", file="h1.log"),
-        Step("h4 iperf -s > h4.log 2>&1 &", "listening", file="h4.log"),
+        iperf_server("h4"),
         Step("h1 iperf -c 10.0.4.4 -t 2", r"bits/sec"),
         Step("sh cat h1.log", r"Switch \d+ - Port \d+: [1-9]"),
     ],
@@ -116,8 +121,7 @@ EXERCISES: dict[str, list[Step]] = {
     ],
     "mri": [
         receiver("h2"),
-        Step("h22 iperf -s -u &"),
-        Step("h11 iperf -c 10.0.2.22 -t 15 -u > /dev/null &"),
+        *CONGESTION,
         Step(
             'h1 python3 send.py 10.0.2.2 "P4 is cool" 12', r"swid\s+= 1[\s\S]*qdepth\s+= [1-9]", file="h2.log"
         ),

@@ -15,10 +15,8 @@ use super::samples::{Keys, Program, Sample, TryError, INGRESS_PORT, SAMPLES};
 use super::PtfArgs;
 use crate::exit::{print, Failure, Outcome};
 use crate::program::{compile_source, is_json};
-use crate::ptf::new_folder;
+use crate::ptf::{new_folder, PORTS};
 
-/// Number of ports of `alfirk ptf`, by default.
-const PORTS: u32 = 8;
 /// Classes of `alfirk_ptf.client` that tests use.
 const CLIENT_CLASSES: [&str; 4] = ["Action", "Member", "OneShot", "Rule"];
 /// Number of hexadecimal digits of a packet in a line.
@@ -56,7 +54,11 @@ pub fn run(args: &PtfArgs) -> Outcome {
     }
     let flags = flags(args);
     let module = format!("{}.py", suite.module);
-    let readme = readme(&suite, &flags, args.output.as_deref());
+    let folder_argument = match &args.output {
+        Some(output) => format!(" {}", output.display()),
+        None => String::new(),
+    };
+    let readme = readme(&suite, &flags, &folder_argument);
     let write = |file: &str, text: &str| {
         let path = folder.join(file);
         fs::write(&path, text).map_err(|error| {
@@ -69,10 +71,6 @@ pub fn run(args: &PtfArgs) -> Outcome {
     write(&module, &suite.text())?;
     write("README.md", &readme)?;
     let tests = suite.tests.len();
-    let folder_argument = match &args.output {
-        Some(output) => format!(" {}", output.display()),
-        None => String::new(),
-    };
     print(format_args!(
         "{}: {tests} tests; run them: alfirk ptf{flags} {}{folder_argument}\n",
         folder.join(module).display(),
@@ -554,22 +552,23 @@ fn chosen<'a>(
 /// Value of every action parameter: as a port, one to which the tests send nothing.
 const ARGUMENT: u32 = 1;
 
-fn python_call(action: &Action) -> String {
-    let name = quoted(&name_of(action.preamble.as_ref()));
+/// The parameters of an action, each followed by this separator and its value.
+fn arguments(action: &Action, separator: &str) -> String {
     let params = action.params.iter();
     let params: Vec<String> = params
-        .map(|param| format!("{}: {ARGUMENT}", quoted(&param.name)))
+        .map(|param| format!("{}{separator}{ARGUMENT}", quoted(&param.name)))
         .collect();
-    format!("Action({name}, {{{}}})", params.join(", "))
+    params.join(", ")
+}
+
+fn python_call(action: &Action) -> String {
+    let name = quoted(&name_of(action.preamble.as_ref()));
+    format!("Action({name}, {{{}}})", arguments(action, ": "))
 }
 
 fn stf_call(action: &Action) -> String {
     let name = quoted(&name_of(action.preamble.as_ref()));
-    let params = action.params.iter();
-    let params: Vec<String> = params
-        .map(|param| format!("{}:{ARGUMENT}", quoted(&param.name)))
-        .collect();
-    format!("{name}({})", params.join(", "))
+    format!("{name}({})", arguments(action, ":"))
 }
 
 /// The entry that matches these values of the keys; those that are not known are 0.
@@ -663,11 +662,12 @@ fn identifier(name: &str) -> String {
     }
 }
 
-fn readme(suite: &Suite, flags: &str, output: Option<&Path>) -> String {
+/// Text of the README. `flags` and `folder` are arguments of `alfirk ptf`, each with a space before it.
+fn readme(suite: &Suite, flags: &str, folder: &str) -> String {
     let Suite {
         program, module, ..
     } = suite;
-    let folder = output.map_or_else(String::new, |folder| format!(" {}", folder.display()));
+    let last_port = PORTS - 1;
     let last = suite.tests.last().map_or("", |test| test.class.as_str());
     let mut rows = String::new();
     for test in &suite.tests {
@@ -692,7 +692,7 @@ fn readme(suite: &Suite, flags: &str, output: Option<&Path>) -> String {
          | `self.switch.counter(name, index)`, `self.switch.register(name, index)` | reads a counter (packets, bytes) or a register |\n\
          | `self.switch.insert_multicast(...)`, `self.switch.add_clone_session(...)` | replicates packets |\n\
          | `self.switch.packet_out(bytes, **metadata)`, `self.switch.packet_in()` | packets of the controller |\n\
-         | `send_packet(self, port, packet)` | sends a packet into a port, 0 to 7 |\n\
+         | `send_packet(self, port, packet)` | sends a packet into a port, 0 to {last_port} |\n\
          | `verify_packet(self, packet, port)`, `verify_no_other_packets(self)` | what leaves the switch |\n\n\
          Packets are those of [scapy](https://scapy.readthedocs.io); `ptf.mask.Mask` leaves out fields. A failed test prints the fields that \
          differ, and the trace of the packet through the program.\n"

@@ -9,10 +9,19 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use alfirk_ctrl::constants::CPU_PORT;
+
 use crate::exit::{Failure, Outcome};
 use crate::program::SourceFlags;
 use crate::python::{self, Package};
 use crate::stf;
+
+/// Number of the switch's ports, by default: 0 and the next ones.
+pub const PORTS: u32 = 8;
+
+fn default_ports() -> String {
+    format!("0-{}", PORTS - 1)
+}
 
 /// The Python packages of the runner.
 const PACKAGES: [Package; 2] = [
@@ -75,7 +84,7 @@ pub struct Args {
     #[arg(
         long,
         value_name = "PORTS",
-        default_value = "0-7",
+        default_value_t = default_ports(),
         help_heading = "Switch"
     )]
     ports: String,
@@ -84,7 +93,7 @@ pub struct Args {
     #[arg(
         long,
         value_name = "PORT",
-        default_value_t = 510,
+        default_value_t = CPU_PORT,
         help_heading = "Switch"
     )]
     cpu_port: u32,
