@@ -16,7 +16,6 @@
 #define ALFIRK_GROUP_LOOKUP_P4
 
 #include "icrc.p4"
-#include "source_window.p4"
 
 control GroupLookup(inout headers_t hdr, inout ingress_metadata_t meta, inout bool is_group) {
     @id(DIRECT_COUNTER_ID_GROUPS) DIRECT_COUNTER(groups_counter);
@@ -125,7 +124,6 @@ control GroupLookup(inout headers_t hdr, inout ingress_metadata_t meta, inout bo
 
     IcrcOfFeedback() icrc_of_feedback;
     IcrcOfCnp() icrc_of_cnp;
-    WindowStart() window_start;
 
     apply {
         if (groups.apply().hit) {
@@ -137,7 +135,6 @@ control GroupLookup(inout headers_t hdr, inout ingress_metadata_t meta, inout bo
             }
             mft.apply();
             members.apply();
-            window_start.apply(meta);
         }
     }
 }

@@ -261,9 +261,15 @@ impl Boot {
         let lost = self.lost_groups(parts.groups);
         let tasks = lost.flat_map(|(group, on)| {
             let InitialRegisters {
-                position, source, ..
+                position,
+                source,
+                is_certain,
             } = self.initial_registers_of(parts.network.topology(), group);
-            group.registers_from(position, source, on, &BTreeMap::new())
+            let window = match is_certain {
+                true => group.strategies.window,
+                false => group.wide_window(),
+            };
+            group.registers_from(position, source, window, on, &BTreeMap::new())
         });
         tasks
             .map(|task| SwitchTask::new(self.switch, task))
