@@ -34,10 +34,6 @@ pub enum SiteKind {
     },
     /// A case of a parser state's `select` is chosen.
     Case {
-        /// Number of the case in the state, from 0.
-        number: u32,
-        /// Values of the case as in BMv2 JSON, `default`, or the name of a value set.
-        on: String,
         /// Name of the next state; `None` at the end of the parser.
         next: Option<String>,
     },

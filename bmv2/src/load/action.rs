@@ -102,7 +102,8 @@ impl Loader<'_> {
             self.locate(info);
             self.note(|| Note::Primitive(info.cloned()));
             // A statement of the source may be several primitives.
-            if std::mem::replace(&mut last, info) != info {
+            let is_jump = matches!(call.primitive, Primitive::Jump { .. });
+            if !is_jump && std::mem::replace(&mut last, info) != info {
                 self.cover_inlined(info);
                 self.cover(|| SiteKind::Statement, info);
             }

@@ -6,7 +6,7 @@ use super::Loader;
 use crate::coverage::{SiteKind, Sites};
 use crate::exec::ops::Op;
 use crate::program::{source, ParserStep};
-use alfirk_bmv2_json::{self as json, SourceInfo, TransitionOn};
+use alfirk_bmv2_json::{self as json, SourceInfo};
 use rustc_hash::FxHashMap;
 
 /// The sites found so far, and the counter of the current line of code.
@@ -16,6 +16,8 @@ pub(super) struct Cover<'a> {
     line: Option<u32>,
     /// Actions by the position of their first statement, for calls that the compiler has inlined.
     actions: FxHashMap<(&'a str, u64, u64), &'a json::Action>,
+    /// Id of the action whose body is compiled.
+    entered: Option<i64>,
 }
 
 /// Returns whether a table is not in the source: compilers generate such tables for statements of a control.
@@ -30,13 +32,28 @@ fn position(info: &SourceInfo) -> (&str, u64, u64) {
 impl<'a> Cover<'a> {
     /// Creates the state for a program.
     pub fn new(json: &'a json::BmV2Json) -> Cover<'a> {
-        let declared = json.actions.iter().filter(|a| a.source_info.is_some());
-        let first = declared.filter_map(|action| {
-            let first = action.primitives.first()?.source_info.as_ref()?;
-            Some((position(first), action))
-        });
+        let mut actions: FxHashMap<_, (_, &json::Action)> = FxHashMap::default();
+        for action in &json.actions {
+            let first = action.primitives.first();
+            let first = first.and_then(|first| first.source_info.as_ref());
+            let (Some(first), Some(declared)) = (first, &action.source_info) else {
+                continue;
+            };
+            let (first, declared) = (position(first), position(declared));
+            // The statement is declared in the last action before it. Others have called that one.
+            if declared.0 != first.0 || declared > first {
+                continue;
+            }
+            let known = actions.entry(first).or_insert((declared, action));
+            if declared > known.0 {
+                *known = (declared, action);
+            }
+        }
+        let actions = actions.into_iter();
         Cover {
-            actions: first.collect(),
+            actions: actions
+                .map(|(first, (_, action))| (first, action))
+                .collect(),
             ..Cover::default()
         }
     }
@@ -68,13 +85,15 @@ impl<'a> Loader<'a> {
     /// Adds the beginning of the action whose first statement is at a position.
     pub(super) fn cover_inlined(&mut self, info: Option<&SourceInfo>) {
         let of_action = info.and_then(|info| self.cover.actions.get(&position(info)));
-        if let Some(action) = of_action.copied() {
-            self.cover_action(action);
+        let own = self.cover.entered;
+        if let Some(action) = of_action.copied().filter(|action| own != Some(action.id)) {
+            self.cover_function(&action.name, action.source_info.as_ref());
         }
     }
 
     /// Adds the statement of a table that is about to call `action`, if the compiler has generated the table for it.
     pub(super) fn cover_call(&mut self, table: &json::Table, action: &json::Action) {
+        self.cover.entered = None;
         let info = table.source_info.as_ref();
         let mut primitives = action.primitives.iter();
         if is_hidden(table) && !primitives.any(|primitive| primitive.source_info.as_ref() == info) {
@@ -97,13 +116,15 @@ impl<'a> Loader<'a> {
         self.cover_action(called);
     }
 
-    /// Adds the beginning of an action.
+    /// Adds the beginning of an action, before its body.
     pub(super) fn cover_action(&mut self, action: &json::Action) {
-        let name = || action.name.clone();
-        self.cover(
-            || SiteKind::Function { name: name() },
-            action.source_info.as_ref(),
-        );
+        self.cover.entered = Some(action.id);
+        self.cover_function(&action.name, action.source_info.as_ref());
+    }
+
+    fn cover_function(&mut self, name: &str, info: Option<&SourceInfo>) {
+        let name = || name.to_owned();
+        self.cover(|| SiteKind::Function { name: name() }, info);
     }
 
     /// Adds both outcomes of a condition after its jumps, which are taken if it does not hold. Returns the jumps that are
@@ -158,27 +179,15 @@ impl<'a> Loader<'a> {
     /// Adds a transition of a parser state, and returns its counter.
     pub(super) fn cover_transition(
         &mut self,
-        number: usize,
         transition: &json::Transition,
         is_select: bool,
     ) -> Option<u32> {
         let info = self.coverable(transition.source_info.as_ref())?;
         let counter = self.cover.sites.allocate(1);
+        let next = || transition.next_state.clone();
         let kind = match is_select {
             false => SiteKind::Statement,
-            true => SiteKind::Case {
-                number: number as u32,
-                on: match &transition.on {
-                    TransitionOn::Default => "default".to_owned(),
-                    TransitionOn::Hexstr { value, mask: None } => value.clone(),
-                    TransitionOn::Hexstr {
-                        value,
-                        mask: Some(mask),
-                    } => format!("{value} &&& {mask}"),
-                    TransitionOn::ParseVset { name, .. } => name.clone(),
-                },
-                next: transition.next_state.clone(),
-            },
+            true => SiteKind::Case { next: next() },
         };
         self.cover.sites.add(kind, source(info), counter);
         Some(counter)

@@ -67,9 +67,9 @@ impl Loader<'_> {
             });
             let lookahead_bytes = lookahead.max().unwrap_or(0);
             let (mut cases, mut default, mut default_counter) = (Vec::new(), None, None);
-            for (number, transition) in state.transitions.iter().enumerate() {
+            for transition in &state.transitions {
                 let target = next(&transition.next_state, &at)?;
-                let counter = self.cover_transition(number, transition, !key.is_empty());
+                let counter = self.cover_transition(transition, !key.is_empty());
                 match &transition.on {
                     TransitionOn::Default => {
                         // Transitions after the default are unreachable.

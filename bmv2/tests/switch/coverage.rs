@@ -108,10 +108,10 @@ ingress.p4:2 ingress: 9
 ingress.p4:3 I.forward: 6
 ingress.p4:4 statement: 6
 ingress.p4:5 statement: 6
-ingress.p4:5 false: 5
-ingress.p4:5 true: 1
-ingress.p4:6 statement: 1
-ingress.p4:8 statement: 5
+ingress.p4:5 false: 4
+ingress.p4:5 true: 2
+ingress.p4:6 statement: 2
+ingress.p4:8 statement: 4
 ingress.p4:11 I.discard: 2
 ingress.p4:12 statement: 2
 ingress.p4:14 I.unused: 0
@@ -129,26 +129,25 @@ ingress.p4:41 true: 1
 ingress.p4:42 statement: 1
 ingress.p4:44 false: 1
 ingress.p4:44 true: 4
-ingress.p4:47 statement: 1
 ingress.p4:49 statement: 8
-test.p4:8 start: 9
-test.p4:9 statement: 9
-test.p4:11 case 1 .. 2: 3
+test.p4:8 start: 10
+test.p4:9 statement: 10
+test.p4:11 case 1 .. 2: 4
 test.p4:12 case 3: 1
-test.p4:13 case default: 4
+test.p4:13 case default: 5
 test.p4:16 tail: 4
 test.p4:17 statement: 4
 test.p4:18 statement: 3
 test.p4:21 never: 1
-test.p4:27 egress: 7
-test.p4:29 false: 6
+test.p4:27 egress: 8
+test.p4:29 false: 7
 test.p4:29 true: 1
 test.p4:30 statement: 1
-test.p4:31 false: 5
+test.p4:31 false: 6
 test.p4:31 true: 1
 test.p4:32 statement: 1
 test.p4:33 statement: 1
-test.p4:38 deparser: 7
+test.p4:38 deparser: 8
 ";
 
 fn json() -> String {
@@ -177,7 +176,7 @@ fn prepare(switch: &mut Switch) {
         replicas: vec![Replica { port: 2, rid: 0 }],
         ..CloneSession::default()
     };
-    let mut pre = switch.pre_mut().expect("it has a program");
+    let pre = switch.pre_mut().expect("it has a program");
     pre.set_session(5, clones).expect("the session is valid");
 }
 
