@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from alfirk_ptf.live import RunError, compile_program
-from alfirk_ptf.runner import coverage_flags, Run, in_work_folder, run_ptf, summarise
+from alfirk_ptf.runner import Run, coverage_flags, in_work_folder, run_ptf, summarise
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
