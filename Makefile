@@ -14,6 +14,8 @@ MINUTES ?= 30
 PROGRAMS ?= p4src/tna
 # The switch that the PTF tests drive; `make ptf SWITCH=/usr/bin/simple_switch_grpc` tries another one.
 SWITCH ?=
+# LCOV file to which `make ptf` adds the coverage of p4src, on all targets; it is then compared with the book.
+COVERAGE ?=
 
 # Cargo shows its progress on a terminal.
 QUIET := $(shell test -t 2 || echo --quiet)
@@ -82,7 +84,12 @@ mininet: quick setup ## Run the main job on Mininet: veth links, separate proces
 		--algorithms $(ALGORITHMS)
 
 ptf: quick setup ## Run the packet tests against a live switch (needs root)
-	@ptf-tests/run --alfirk $(QUICK) $(if $(SWITCH),--switch $(SWITCH))
+	@ptf-tests/run --alfirk $(QUICK) $(if $(SWITCH),--switch $(SWITCH)) $(if $(COVERAGE),--coverage $(COVERAGE))
+ifneq ($(COVERAGE),)
+	@ptf-tests/run --alfirk $(QUICK) --coverage $(COVERAGE) --target tna
+	@ptf-tests/run --alfirk $(QUICK) --coverage $(COVERAGE) --profile core
+	@$(PYTHON) tools/p4_coverage.py $(QUICK) $(COVERAGE)
+endif
 
 # Unoptimised, which takes less time to build; guests are slower than the command.
 interop: ## Run the scenarios on guests with Linux's own RDMA stack (needs root)

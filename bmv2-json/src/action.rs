@@ -1,6 +1,7 @@
 //! Actions: parameters and a straight list of primitive calls.
 
 use crate::primitive::PrimitiveCall;
+use crate::SourceInfo;
 use serde::{Deserialize, Serialize};
 
 /// An action of the P4 program.
@@ -10,6 +11,9 @@ pub struct Action {
     pub name: String,
     /// Number, unique among the program's actions; tables and entries refer to it.
     pub id: i64,
+    /// Position of the action in the P4 source. Not in BMv2's own format.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source_info: Option<SourceInfo>,
     /// Parameters without direction: values that a table entry supplies.
     #[serde(default)]
     pub runtime_data: Vec<ActionParam>,

@@ -27,7 +27,8 @@ pub use header::{
     HeaderUnionType,
 };
 pub use parser::{
-    Deparser, ExtractTarget, ParseState, ParseVset, Parser, ParserOp, Transition, TransitionOn,
+    Deparser, ExtractTarget, ParseState, ParseVset, Parser, ParserOp, ParserStatement, Transition,
+    TransitionOn,
 };
 pub use pipeline::{
     ActionCall, ActionEntry, ActionProfile, Conditional, DefaultEntry, DirectRegister, MatchKey,

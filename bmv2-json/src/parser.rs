@@ -30,9 +30,12 @@ pub struct ParseState {
     pub name: String,
     /// Number, unique within the parser.
     pub id: i64,
+    /// Position of the state in the P4 source. Not in BMv2's own format.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source_info: Option<SourceInfo>,
     /// Statements, in order.
     #[serde(default)]
-    pub parser_ops: Vec<ParserOp>,
+    pub parser_ops: Vec<ParserStatement>,
     /// Cases of the `select`, the first match wins.
     #[serde(default)]
     pub transitions: Vec<Transition>,
@@ -41,7 +44,18 @@ pub struct ParseState {
     pub transition_key: Vec<Expr>,
 }
 
-/// A statement of a parse state.
+/// A statement of a parse state, with its position.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ParserStatement {
+    /// What the statement does.
+    #[serde(flatten)]
+    pub op: ParserOp,
+    /// Position in the P4 source. Not in BMv2's own format.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source_info: Option<SourceInfo>,
+}
+
+/// The operation of a statement of a parse state.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ParserOp {
     /// Extract a header of fixed length, and advance past it.
@@ -186,6 +200,8 @@ pub struct Transition {
     pub on: TransitionOn,
     /// Name of the next state; `None` ends the parser with accept.
     pub next_state: Option<String>,
+    /// Position of the case, or of the `transition` statement, in the P4 source. Not in BMv2's own format.
+    pub source_info: Option<SourceInfo>,
 }
 
 /// Condition of a transition.
@@ -216,11 +232,16 @@ impl Serialize for Transition {
             TransitionOn::Hexstr { value, mask } => ("hexstr", Some(value), mask),
             TransitionOn::ParseVset { name, mask } => ("parse_vset", Some(name), mask),
         };
-        let mut object = serializer.serialize_struct("Transition", 4)?;
+        let fields = 4 + usize::from(self.source_info.is_some());
+        let mut object = serializer.serialize_struct("Transition", fields)?;
         object.serialize_field("type", kind)?;
         object.serialize_field("value", &value)?;
         object.serialize_field("mask", mask)?;
         object.serialize_field("next_state", &self.next_state)?;
+        match &self.source_info {
+            Some(info) => object.serialize_field("source_info", info)?,
+            None => object.skip_field("source_info")?,
+        }
         object.end()
     }
 }
@@ -237,6 +258,8 @@ impl<'de> Deserialize<'de> for Transition {
             mask: Option<String>,
             #[serde(default)]
             next_state: Option<String>,
+            #[serde(default)]
+            source_info: Option<SourceInfo>,
         }
         let raw = Raw::deserialize(deserializer)?;
         let on = match (raw.kind.as_deref(), raw.value) {
@@ -265,6 +288,7 @@ impl<'de> Deserialize<'de> for Transition {
         Ok(Transition {
             on,
             next_state: raw.next_state,
+            source_info: raw.source_info,
         })
     }
 }

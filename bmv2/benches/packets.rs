@@ -9,10 +9,14 @@ use std::sync::Arc;
 
 use std::fmt::{self, Display, Formatter};
 
-use alfirk_bmv2::{Effects, Engine, EntryTarget, KeyMatch, Switch, SwitchOptions};
+use alfirk_bmv2::{
+    Effects, Engine, EntryTarget, KeyMatch, LoadOptions, LoadedProgram, Switch, SwitchOptions,
+};
 use divan::counter::ItemsCount;
 use divan::Bencher;
-use group::{host, ipv4, pass, processor_time, program, roce, switch, Group, MAIN_PROGRAM};
+use group::{
+    host, ipv4, json, pass, processor_time, program, roce, switch, switch_with, Group, MAIN_PROGRAM,
+};
 
 fn main() {
     memory();
@@ -130,19 +134,45 @@ const ROUNDS: u32 = 250;
 /// Data packets of 1 KiB, each sent once. Items are the copies that leave.
 #[divan::bench(args = cases([3, 15]))]
 fn multicast_replicas(bencher: Bencher, case: &Case) {
-    replicas(bencher, case, true);
+    replicas(
+        bencher,
+        Group::new(case.number + 1, 0, case.engine),
+        case,
+        true,
+    );
+}
+
+/// As [`multicast_replicas`], with coverage: the loss should be below 10 %.
+#[divan::bench(args = cases([3, 15]))]
+fn multicast_replicas_with_coverage(bencher: Bencher, case: &Case) {
+    replicas(bencher, covered_group(case), case, true);
+}
+
+/// Creates a group whose switch counts what packets execute.
+fn covered_group(case: &Case) -> Group {
+    let options = LoadOptions {
+        coverage: true,
+        ..LoadOptions::default()
+    };
+    let program = LoadedProgram::with_options(&json(MAIN_PROGRAM), options);
+    let program = program.unwrap_or_else(|e| panic!("{e}"));
+    Group::on(switch_with(program, case.engine), case.number + 1, 0)
 }
 
 /// Retransmits the same unacknowledged data repeatedly, as after a loss on all paths. Each copy looks up the newest
 /// PSN that its path has acknowledged.
 #[divan::bench(args = cases([3, 15]))]
 fn multicast_retransmissions(bencher: Bencher, case: &Case) {
-    replicas(bencher, case, false);
+    replicas(
+        bencher,
+        Group::new(case.number + 1, 0, case.engine),
+        case,
+        false,
+    );
 }
 
-fn replicas(bencher: Bencher, case: &Case, as_new_data: bool) {
+fn replicas(bencher: Bencher, mut group: Group, case: &Case, as_new_data: bool) {
     let receivers = case.number;
-    let mut group = Group::new(receivers + 1, 0, case.engine);
     let data: Vec<Vec<u8>> = (0..ROUNDS)
         .map(|i| roce(host(0), 1, 1000 + i, &[0x5a; 1024]))
         .collect();
@@ -164,8 +194,17 @@ fn replicas(bencher: Bencher, case: &Case, as_new_data: bool) {
 /// Each round has one ACK per receiver, the last of which is forwarded to the sender. Items are received ACKs.
 #[divan::bench(args = cases([3, 15]))]
 fn multicast_feedback(bencher: Bencher, case: &Case) {
+    feedback(bencher, Group::new(case.number + 1, 0, case.engine), case);
+}
+
+/// As [`multicast_feedback`], with coverage: the loss should be below 10 %.
+#[divan::bench(args = cases([3, 15]))]
+fn multicast_feedback_with_coverage(bencher: Bencher, case: &Case) {
+    feedback(bencher, covered_group(case), case);
+}
+
+fn feedback(bencher: Bencher, mut group: Group, case: &Case) {
     let receivers = case.number;
-    let mut group = Group::new(receivers + 1, 0, case.engine);
     let acks: Vec<(u32, Vec<u8>)> = (0..ROUNDS)
         .flat_map(|i| (1..=receivers).map(move |p| (i, p)))
         .map(|(i, p)| (p + 1, roce(host(p), 0x11, 1000 + i, &[0x1f, 0, 0, 1])))

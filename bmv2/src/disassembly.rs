@@ -265,6 +265,7 @@ impl<'a> Names<'a> {
             Operand::Assertion(index) => format!("{:?}", program.asserts[usize::from(index)]),
             Operand::Site(site) => program.access_sites[usize::from(site)].clone(),
             Operand::Note(index) => index.to_string(),
+            Operand::CoverageCounter(counter) => counter.to_string(),
         }
     }
 

@@ -1,5 +1,6 @@
 //! The state of a switch that packets and the control plane change.
 
+use crate::coverage::Counters;
 use crate::exec::join::SLACK;
 use crate::externs::cells::Cells;
 use crate::externs::counter::Counter;
@@ -36,6 +37,8 @@ pub(crate) struct State {
     pub buffer: BitBuffer,
     /// Buffer for headers that the deparser emits, reused to avoid allocations.
     pub headers: Vec<u8>,
+    /// Counts what packets execute, if the program was loaded for coverage.
+    pub coverage: Counters,
     /// Records the steps of packets, if tracing or the log is on.
     pub recorder: Option<Box<Recorder>>,
     /// Buffer for lists of a packet's copies, reused to avoid allocations.
@@ -90,6 +93,7 @@ impl State {
             random: Random::new(seed),
             buffer: BitBuffer::default(),
             headers: vec![0; longest + SLACK],
+            coverage: Counters::new(program.sites.counters()),
             recorder: None,
             scratch: Vec::new(),
         };

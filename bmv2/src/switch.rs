@@ -7,6 +7,7 @@ mod copies;
 mod direct;
 mod pool;
 
+use crate::coverage::{Covered, History};
 use crate::drop_reason::DropReason;
 use crate::effects::{get, set, Digest, Effects, Output, Packet, QueueState, Queued};
 use crate::exec::deparse::deparse;
@@ -119,6 +120,8 @@ pub struct Switch {
     logged: u64,
     pool: Pool,
     direct: DirectPorts,
+    /// Coverage of previous programs.
+    covered: History,
 }
 
 /// A loaded program, and the state that belongs to it.
@@ -157,6 +160,7 @@ impl Switch {
             logged: 0,
             pool: Pool::default(),
             direct: DirectPorts::default(),
+            covered: History::default(),
         }
     }
 
@@ -172,6 +176,7 @@ impl Switch {
         let mut state = State::new(&program, self.options.seed);
         state.pre.limits = self.options.pre_limits;
         self.count_logged();
+        self.keep_coverage();
         self.loaded = Some(Loaded { program, state });
         self.record();
     }
@@ -182,6 +187,7 @@ impl Switch {
         self.pool = Pool::default();
         self.generation += 1;
         self.count_logged();
+        self.keep_coverage();
         self.loaded = other.loaded;
         self.record();
     }
@@ -204,6 +210,23 @@ impl Switch {
         let state = self.loaded.as_ref().map(|loaded| &loaded.state);
         let recorder = state.and_then(|state| state.recorder.as_ref());
         self.logged += recorder.map_or(0, |recorder| recorder.packets);
+    }
+
+    /// Adds the coverage of the current program to that of previous ones.
+    fn keep_coverage(&mut self) {
+        if let Some(Loaded { program, state }) = &self.loaded {
+            self.covered.add(program, &state.coverage);
+        }
+    }
+
+    /// Returns how often packets have executed each place of the programs that were loaded for coverage
+    /// ([`LoadOptions::coverage`](crate::LoadOptions::coverage)), since the switch was created.
+    pub fn coverage(&self) -> Vec<Covered> {
+        let mut all = self.covered.copy();
+        if let Some(Loaded { program, state }) = &self.loaded {
+            all.add(program, &state.coverage);
+        }
+        all.covered()
     }
 
     /// Creates a new recorder of traces and log lines, or removes it. Called after a change of the settings or the

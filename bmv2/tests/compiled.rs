@@ -16,6 +16,8 @@ mod builder;
 mod checksums;
 #[path = "switch/control_flow.rs"]
 mod control_flow;
+#[path = "switch/coverage.rs"]
+mod coverage;
 #[path = "switch/expressions.rs"]
 mod expressions;
 #[path = "switch/hostile.rs"]

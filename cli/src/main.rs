@@ -5,6 +5,7 @@
 
 mod check_pcap;
 mod compare_drivers;
+mod coverage;
 mod ctrl;
 mod doctor;
 mod exit;
@@ -76,6 +77,7 @@ enum Command {
     Cli(runtime_cli::Args),
     CompareDrivers(compare_drivers::CompareArgs),
     Completions(manual::CompletionsArgs),
+    Coverage(coverage::Args),
     Ctrl(alfirk_ctrl::CtrlArgs),
     Doctor(doctor::Args),
     Experiment(experiment::Args),
@@ -110,6 +112,7 @@ impl Command {
             Command::Cli(args) => runtime_cli::run(&args),
             Command::CompareDrivers(args) => compare_drivers::run(args),
             Command::Completions(args) => manual::completions(&args, Cli::command()),
+            Command::Coverage(args) => coverage::run(&args),
             Command::Ctrl(args) => ctrl::run(&args),
             Command::Doctor(args) => doctor::run(&args),
             Command::Experiment(args) => experiment::run(args),
@@ -151,7 +154,10 @@ const GROUPS: [(&str, &[&str]); 5] = [
         "Experiments",
         &["run", "experiment", "reproduce", "compare-drivers"],
     ),
-    ("P4", &["p4c", "stf", "ptf", "new", "fmt", "lsp"]),
+    (
+        "P4",
+        &["p4c", "stf", "ptf", "coverage", "new", "fmt", "lsp"],
+    ),
     (
         "Fabric",
         &["switch", "ctrl", "cli", "link", "host", "topology", "vxlan"],

@@ -17,7 +17,7 @@ from alfirk_mininet.errors import NetworkError
 from alfirk_ptf.live import RunError
 from alfirk_ptf.p4runtime import P4RuntimeError
 
-from alfirk_labs.outcome import Lab, LabError, Setting, summary
+from alfirk_labs.outcome import Lab, LabError, Setting, report
 
 if TYPE_CHECKING:
     from alfirk_labs.outcome import Outcome
@@ -119,8 +119,7 @@ def _check(options: argparse.Namespace, lab: Lab, name: str) -> int:
     elif error is not None:
         sys.stderr.write(f"{error}\n")
     else:
-        lines = [line for outcome in outcomes for line in outcome.lines()]
-        sys.stdout.write("\n".join([*lines, summary(outcomes)]) + "\n")
+        sys.stdout.write("\n".join(report(outcomes)) + "\n")
     sys.stdout.flush()
     if error is not None:
         return 2
@@ -139,7 +138,13 @@ def _object(lab: str, name: str, outcomes: list[Outcome], error: str | None) -> 
         "file": name,
         "passed": sum(outcome.problem is None for outcome in outcomes),
         "parts": [
-            {"claim": o.claim, "holds": o.problem is None, "problem": o.problem, "hint": o.hint}
+            {
+                "claim": o.claim,
+                "holds": o.problem is None,
+                "problem": o.problem,
+                "hint": o.hint,
+                "trace": list(o.trace),
+            }
             for o in outcomes
         ],
         "error": error,

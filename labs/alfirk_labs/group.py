@@ -7,8 +7,10 @@ import random
 import time
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from alfirk_ptf.fields import differences
 from alfirk_ptf.group import VIRTUAL_QPN, Entry, MulticastGroup
 from alfirk_ptf.packets import ACKNOWLEDGE, Roce
 
@@ -38,12 +40,22 @@ _OPCODE = 42
 class Broadcast:
     """Messages from one host to three cards."""
 
-    def __init__(self, switch: Live, receivers: list[Card], group: GroupOfCards) -> None:
+    def __init__(
+        self,
+        alfirk: Path,
+        switch: Live,
+        receivers: list[Card],
+        members: Mapping[int, Member],
+        group: GroupOfCards,
+    ) -> None:
+        self._alfirk = alfirk
+        self._members = members
         source = random.Random(1)
         self._switch = switch
         self._receivers = receivers
         self._group = group
         self._messages = [source.randbytes(MESSAGE) for _ in range(group.messages)]
+        self._copies: Mapping[int, list[bytes]] = {}
         self._acknowledged: set[int] = set()
 
     def send(self, number: int) -> dict[int, str]:
@@ -54,7 +66,12 @@ class Broadcast:
 
     def post(self, number: int) -> None:
         """Send a message without waiting for the result."""
-        frame = Roce(
+        self._copies = self._switch.bench.exchange(SENDER, self._packet(number).frame())
+        self._note(self._copies)
+
+    def _packet(self, number: int) -> Roce:
+        """Return the packet of a message."""
+        return Roce(
             src=SENDERS_IP,
             dst=MCST_ID,
             dqpn=self._group.virtual_qpn,
@@ -62,8 +79,20 @@ class Broadcast:
             psn=(self._group.first_psn + number) % (1 << 24),
             ackreq=1,
             body=self._messages[number],
-        ).frame()
-        self._note(self._switch.bench.exchange(SENDER, frame))
+        )
+
+    def explain(self, number: int, port: int) -> list[str]:
+        """Describe the wrong fields of the last message's copy at a port, and how the switch made it."""
+        member = self._members[port]
+        packet = self._packet(number)
+        wanted = replace(packet, eth_dst=member.mac, src=MCST_ID, dst=member.ip, dqpn=member.qpn).frame()
+        lines = []
+        # Cards send ARP packets, too.
+        copies = [frame for frame in self._copies.get(port, []) if frame[12:14] == wanted[12:14]]
+        for frame in copies[:1]:
+            lines = [f"the copy at port {port} differs from the expected packet:"]
+            lines += [f"  {line}" for line in differences(str(self._alfirk), wanted, frame)]
+        return [*lines, *self._switch.bench.trace(port)]
 
     def complete(self) -> str | None:
         """Return what is missing after all messages: data, or an acknowledgement."""
@@ -93,7 +122,7 @@ def broadcast(setting: Setting, program: Path, messages: int, params: Params) ->
     with live(setting, (SENDER, *RECEIVERS), program) as switch:
         interfaces = {port: switch.interfaces[port] for port in RECEIVERS}
         with cards(setting, interfaces) as receivers:
-            yield _joined(switch, receivers, messages, params)
+            yield _joined(setting, switch, receivers, messages, params)
 
 
 def refused_by_linux(
@@ -105,7 +134,7 @@ def refused_by_linux(
         live(setting, (SENDER, port), program, taps=(port,)) as switch,
         guest_card(setting, image, port, switch.interfaces[port]) as guest,
     ):
-        sent = _joined(switch, [guest], messages, params)
+        sent = _joined(setting, switch, [guest], messages, params)
         for number in range(messages):
             sent.post(number)
         try:
@@ -114,14 +143,17 @@ def refused_by_linux(
             return f"host {port}, a guest, has not received all messages within {TIMEOUT:.0f} s"
 
 
-def _joined(switch: Live, receivers: list[Card], messages: int, params: Params) -> Broadcast:
+def _joined(
+    setting: Setting, switch: Live, receivers: list[Card], messages: int, params: Params
+) -> Broadcast:
     group = GroupOfCards(MCST_ID, VIRTUAL_QPN, FIRST_PSN, MESSAGE * messages, messages)
     members = (SENDERS_IP, *(card.ip for card in receivers))
     replicas = tuple((card.port, card.port) for card in receivers)
     switch.client.insert_multicast(MulticastGroup(1, replicas))
+    joined = {}
     for rank, card in enumerate(receivers, start=1):
-        member = card.prepare(group, members, rank)
+        member = joined[card.port] = card.prepare(group, members, rank)
         entry = Entry("receivers", {"egress_port": card.port}, "deliver", params(member, group))
         switch.client.insert(entry)
         card.join()
-    return Broadcast(switch, receivers, group)
+    return Broadcast(setting.alfirk, switch, receivers, joined, group)

@@ -16,23 +16,25 @@ class LabError(Exception):
 
 @dataclass(frozen=True)
 class Outcome:
-    """Result of a part: its claim, the problem if it does not hold, and a hint."""
+    """Result of a part: its claim; if it does not hold, the problem, a hint and what the switch did."""
 
     claim: str
     problem: str | None = None
     hint: str | None = None
+    #: How the switch processed the packet that shows the problem, as lines.
+    trace: tuple[str, ...] = ()
 
     def lines(self) -> list[str]:
-        """Format the result as text lines."""
+        """Format the result as text lines, without the trace."""
         if self.problem is None:
             return [f"ok      {self.claim}"]
         lines = [f"FAILED  {self.claim}", f"        {self.problem}"]
         return lines if self.hint is None else [*lines, f"        {self.hint}"]
 
 
-def part(claim: str, problem: str | None, hint: str | None) -> Outcome:
-    """Return a part's result; the hint is shown only with a problem."""
-    return Outcome(claim, problem, None if problem is None else hint)
+def part(claim: str, problem: str | None, hint: str | None, trace: Iterable[str] = ()) -> Outcome:
+    """Return a part's result; the hint and the trace are shown only with a problem."""
+    return Outcome(claim) if problem is None else Outcome(claim, problem, hint, tuple(trace))
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,18 @@ class Lab:
     needs_root: bool = True
     #: Whether a guest with Linux's RDMA stack can be tested, too.
     has_guest: bool = False
+
+
+def report(outcomes: list[Outcome]) -> list[str]:
+    """Format the results as text lines; the first part that fails is shown with its trace."""
+    lines = []
+    is_traced = False
+    for outcome in outcomes:
+        lines += outcome.lines()
+        if outcome.trace and not is_traced:
+            lines += [f"        {line}" for line in outcome.trace]
+            is_traced = True
+    return [*lines, summary(outcomes)]
 
 
 def summary(outcomes: list[Outcome]) -> str:

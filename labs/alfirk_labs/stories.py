@@ -86,14 +86,15 @@ class Story:
 
 
 def check_stories(setting: Setting, stories: Sequence[Story], receivers: int) -> Iterator[Outcome]:
-    """Run all stories on a live switch, in sequence."""
+    """Run all stories on a live switch, each from the program's initial state."""
     ports = tuple(range(SENDER, SENDER + receivers + 1))
     with live(setting, ports) as switch:
-        switch.client.insert_multicast(MulticastGroup(1, tuple((port, 0) for port in ports[1:])))
+        group = MulticastGroup(1, tuple((port, 0) for port in ports[1:]))
+        switch.client.insert_multicast(group)
         yield _data(switch.bench, ports[1:])
         for story in stories:
-            problem = _play(switch.bench, story)
-            yield part(story.claim, problem, story.hint)
+            switch.restart(group)
+            yield _play(switch.bench, story)
 
 
 def _data(bench: Bench, receivers: tuple[int, ...]) -> Outcome:
@@ -101,24 +102,36 @@ def _data(bench: Bench, receivers: tuple[int, ...]) -> Outcome:
     claim = "data reaches every receiver"
     if _exchange(bench, SENDER, sent) == {port: [sent] for port in receivers}:
         return Outcome(claim)
-    return Outcome(claim, "not one packet at each receiver", "leave KIND_DATA as it was in the starter")
+    return part(
+        claim, "not one packet at each receiver", "leave KIND_DATA as it was in the starter", bench.trace()
+    )
 
 
-def _play(bench: Bench, story: Story) -> str | None:
-    """Run the steps; return the first problem.
-
-    The remaining steps are run, too, so that the next story starts from the expected state.
-    """
-    problem = None
+def _play(bench: Bench, story: Story) -> Outcome:
+    """Run the steps up to the first problem."""
     for step in story.steps:
         got = _exchange(bench, step.port, step.sent)
         if step.port == SENDER:
             # For data, only packets to the sender are checked.
             got = {port: packets for port, packets in got.items() if port == SENDER}
         wanted = {} if step.gets is None else {SENDER: [step.gets]}
-        if got != wanted and problem is None:
+        if got != wanted:
             problem = f"{_sent(step)}: the sender should get {step.gets or 'nothing'}, it got {_got(got)}"
-    return problem
+            fields = []
+            if step.gets is not None and list(map(len, got.values())) == [1]:
+                fields = _fields(step.gets, *next(iter(got.values())))
+            return part(story.claim, problem, story.hint, [*fields, *bench.trace()])
+    return Outcome(story.claim)
+
+
+def _fields(wanted: Packet, got: Packet) -> list[str]:
+    """Describe each field in which a packet differs from the expected one."""
+    pairs = (("kind", 4, wanted.kind, got.kind), ("psn", 8, wanted.psn, got.psn))
+    return [
+        f"hdr.lab.{name}: expected {one:#0{width}x}, received {other:#0{width}x}"
+        for name, width, one, other in pairs
+        if one != other
+    ]
 
 
 def _exchange(bench: Bench, port: int, packet: Packet) -> dict[int, list[Packet]]:

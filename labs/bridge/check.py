@@ -68,7 +68,8 @@ def check(setting: Setting) -> Iterator[Outcome]:
             here = [(port, why) for port, why in sorted(fates.items()) if why in hints]
             if here:
                 port, why = here[0]
-                yield Outcome(claim, f"host {port} drops the packet; its card counts it as {why}", hints[why])
+                dropped = f"host {port} drops the packet; its card counts it as {why}"
+                yield part(claim, dropped, hints[why], sent.explain(0, port))
                 waiting = f"host {port} dropped"
             else:
                 yield Outcome(claim)
@@ -76,13 +77,15 @@ def check(setting: Setting) -> Iterator[Outcome]:
         if waiting is not None:
             yield Outcome(claim, "not reached: further messages are sent only if the first is accepted")
             return
-        problem = None
+        problem: str | None = None
+        explanation: list[str] = []
         for number in range(1, MESSAGES):
             for port, why in sent.send(number).items():
-                problem = problem or f"host {port} drops message {number + 1}; its card counts it as {why}"
-        yield part(
-            claim, problem or sent.complete(), "the checks must hold for each packet, not only the first"
-        )
+                if problem is None:
+                    problem = f"host {port} drops message {number + 1}; its card counts it as {why}"
+                    explanation = sent.explain(number, port)
+        hint = "the checks must hold for each packet, not only the first"
+        yield part(claim, problem or sent.complete(), hint, explanation)
     if setting.guest_image is not None:
         yield part(
             "Linux's own RDMA stack accepts them, too",

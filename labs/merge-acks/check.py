@@ -23,7 +23,7 @@ STORIES = (
     ),
     Story(
         "a reordered, older ACK does not reduce a receiver's PSN",
-        (ack(3, 20, gets=9), ack(2, 20), ack(3, 4), ack(4, 20, gets=20)),
+        (ack(3, 20), ack(2, 20), ack(3, 4), ack(4, 20, gets=20)),
         "TODO 2: a receiver's PSN never decreases",
     ),
     Story(

@@ -64,7 +64,10 @@ STORIES = (
     ),
     Story(
         "two NAKs of the same PSN are sent once, until the packet is retransmitted",
-        (nak(2, 26), resend(26), nak(2, 26, gets=sent_nak(26)), resend(26), *all_have(27)),
+        (
+            *(nak(3, 26), ack(2, 25), Step(4, Packet(Kind.ACK, 25), sent_nak(26)), nak(2, 26)),
+            *(resend(26), nak(2, 26, gets=sent_nak(26)), resend(26), *all_have(27)),
+        ),
         "TODO 5: store the PSN of the NAK that was sent; data with that PSN clears it",
     ),
     Story(

@@ -15,6 +15,10 @@ from alfirk_labs.__main__ import load, names
 
 _LABS = Path(__file__).parents[1]
 _NAMES = names()
+#: Line of a README that stands for the rest of a part's lines.
+_LEFT_OUT = re.escape("        ...\n")
+#: Labs whose check sends packets to the program of the student.
+_WITH_PACKETS = ("bridge", "merge-acks", "minimum", "naks", "replicate")
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,8 @@ def _run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize("lab", _NAMES)
 def unsolved_lab_fails_as_its_readme_says(lab: str) -> None:
     done = _run(lab)
-    assert done.stdout == _sessions(lab)[lab], done.stderr
+    shown = re.escape(_sessions(lab)[lab]).replace(_LEFT_OUT, r"(        .*\n)+?")
+    assert re.fullmatch(shown, done.stdout), done.stdout + done.stderr
     assert done.returncode == 1
 
 
@@ -85,6 +90,34 @@ def wrong_solution_gets_the_right_hint(wrong: Wrong, tmp_path: Path) -> None:
     (failed,) = (part for part in parts if part["claim"] == wrong.claim)
     assert not failed["holds"], parts
     assert wrong.says in f"{failed['problem']}\n{failed['hint']}"
+    if wrong.lab in _WITH_PACKETS and "read at" not in failed["problem"]:
+        first = next(number for number, line in enumerate(failed["trace"]) if line.startswith("trace of"))
+        trace = failed["trace"][first + 1 :]
+        assert trace[0].startswith("  in port ")
+        assert any(solution.name in line for line in trace), "positions in the program"
+        assert str(tmp_path) not in "".join(trace)
+        assert any(re.search(r"^  (copy \d+ )?\s*(out port|dropped)", line) for line in trace)
+
+
+@pytest.mark.root
+def registers_of_one_part_do_not_reach_the_next(tmp_path: Path) -> None:
+    text = (_LABS / "merge-acks" / "solution.p4").read_text(encoding="utf-8")
+    assert text.count("merged.write(0, smallest)") == 1
+    program = tmp_path / "solution.p4"
+    # Only the first part sends PSN 5.
+    wrong = text.replace("merged.write(0, smallest)", "merged.write(0, smallest == 5 ? 24w100 : smallest)")
+    program.write_text(wrong, encoding="utf-8")
+    parts = json.loads(_run("--json", "merge-acks", program).stdout)["parts"]
+    assert [part["holds"] for part in parts] == [True, False, True, True, True], parts
+
+
+@pytest.mark.root
+def wrong_field_is_shown_beside_the_expected_one(tmp_path: Path) -> None:
+    text = (_LABS / "bridge" / "solution.p4").read_text(encoding="utf-8")
+    program = tmp_path / "solution.p4"
+    program.write_text(text.replace("hdr.bth.dest_qp = qpn;", ""), encoding="utf-8")
+    done = _run("bridge", program)
+    assert re.search(r"BTH\.dqpn: expected 0x\w+, received 0xa1f\n", done.stdout), done.stdout
 
 
 def every_lab_has_at_least_two_wrong_solutions() -> None:

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use alfirk_bmv2::{LoadError, LoadedProgram};
+use alfirk_bmv2::{LoadError, LoadOptions, LoadedProgram};
 use alfirk_p4runtime::p4::v1::ForwardingPipelineConfig;
 
 use super::pipeline::VerifiedConfig;
@@ -15,6 +15,7 @@ pub struct Programs {
     programs: Arc<Mutex<Vec<CachedProgram>>>,
     configs: Arc<Mutex<Vec<CachedConfig>>>,
     with_notes: bool,
+    with_coverage: bool,
     compile: Option<Compile>,
 }
 
@@ -58,6 +59,14 @@ impl Programs {
         }
     }
 
+    /// Returns the cache whose programs count what packets execute; see [`Switch::coverage`](alfirk_bmv2::Switch::coverage).
+    pub fn with_coverage(self) -> Programs {
+        Programs {
+            with_coverage: true,
+            ..self
+        }
+    }
+
     /// Returns the cache with a function that compiles each program that it loads, now or in another thread; see
     /// [`LoadedProgram::compile`].
     pub fn compiled_by(self, compile: fn(Arc<LoadedProgram>)) -> Programs {
@@ -94,10 +103,12 @@ impl Programs {
         if let Some(program) = same.and_then(|programs| programs.program.upgrade()) {
             return Ok(program);
         }
-        let program = Arc::new(match self.with_notes {
-            true => LoadedProgram::with_notes(text)?,
-            false => LoadedProgram::from_json(text)?,
-        });
+        let options = LoadOptions {
+            notes: self.with_notes,
+            coverage: self.with_coverage,
+            ..LoadOptions::default()
+        };
+        let program = Arc::new(LoadedProgram::from_text(text, options)?);
         programs.push(CachedProgram {
             text: text.to_owned(),
             program: Arc::downgrade(&program),

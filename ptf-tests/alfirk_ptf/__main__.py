@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from alfirk_ptf.live import RunError, compile_program
-from alfirk_ptf.runner import Run, in_work_folder, run_ptf, summarise
+from alfirk_ptf.runner import Run, coverage_flags, in_work_folder, run_ptf, summarise
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,6 +45,7 @@ def main() -> int:
     parser.add_argument("-I", dest="include", action="append", default=[])
     parser.add_argument("-D", dest="define", action="append", default=[])
     parser.add_argument("--folder", type=Path)
+    parser.add_argument("--coverage", type=Path)
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("program", type=Path)
     parser.add_argument("tests", nargs="*")
@@ -105,7 +106,9 @@ def run(options: argparse.Namespace, work: Path) -> int:
         folder=tests.folder,
         tests=tests.specs,
         ports=options.ports,
-        switch=[options.switch] if options.switch else [str(alfirk), "switch", "--trace"],
+        switch=[options.switch]
+        if options.switch
+        else [str(alfirk), "switch", "--trace", *coverage_flags(options.coverage)],
         address=ADDRESS,
         device_id=options.device_id,
         cpu_port=options.cpu_port,

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
-import time
 import traceback
 import unittest
 from collections import Counter
@@ -18,21 +16,18 @@ import ptf
 import ptf.dataplane
 from ptf.mask import Mask
 
+from alfirk_ptf.fields import differences, run, shown
 from alfirk_ptf.p4runtime import P4RuntimeError
 from alfirk_ptf.settings import Settings
-from alfirk_ptf.trace import Sends, Steps, Traces, suspects
+from alfirk_ptf.trace import Sends, Steps, TraceFile, suspects
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     ExcInfo = tuple[type[BaseException], BaseException, TracebackType]
 
-#: Seconds to wait for the trace of a packet.
-_TRACE_TIME = 1.0
 #: Maximum number of packets of a failed test whose traces are shown.
 _SHOWN_TRACES = 2
-#: Bytes of a packet that are shown where its fields are not.
-_SHOWN_BYTES = 64
 _PTF = str(Path(ptf.__file__).parent)
 #: Folders whose frames are left out of tracebacks of failed checks: PTF, Python's unittest, our classes.
 _HIDDEN = (_PTF, str(Path(unittest.__file__).parent), str(Path(__file__).parent))
@@ -54,40 +49,23 @@ class Recorder:
         self.settings = settings
         self.sends = Sends()
         self.poll: Poll | None = None
-        self._traces = Traces()
-        self._offset = 0
+        self._traces = TraceFile(Path(settings.trace)) if settings.trace else None
 
     def start(self) -> None:
         """Begin a test."""
         self.sends.start()
         self.poll = None
-        self._read()
-        self._traces.discard()
-
-    def _read(self) -> None:
-        if not self.settings.trace:
-            return
-        with Path(self.settings.trace).open("rb") as output:
-            output.seek(self._offset)
-            more = output.read()
-        self._offset += len(more)
-        self._traces.feed(more.decode(errors="replace"))
+        if self._traces is not None:
+            self._traces.discard()
 
     def traces(self, port: int | None, *, is_missing: bool) -> list[str]:
         """Describe how the switch processed the packets of the last burst, the most suspect one first.
 
         If the test sent none by itself, the newest packets of the controller are described.
         """
-        if not self.settings.trace:
+        if self._traces is None:
             return []
-        deadline = time.monotonic() + _TRACE_TIME
-        while True:
-            self._read()
-            found = [(arrival, self._traces.of(arrival)) for arrival in self.sends.burst]
-            if all(steps for _, steps in found) or time.monotonic() > deadline:
-                break
-            time.sleep(0.02)
-        found = found or self._traces.newest()
+        found = self._traces.of(self.sends.burst) or self._traces.newest()
         lines = []
         chosen = suspects(found, port, is_missing=is_missing)
         for index in chosen[:_SHOWN_TRACES]:
@@ -111,8 +89,8 @@ def explain(recorder: Recorder) -> list[str]:
         return recorder.traces(None, is_missing=True)
     if isinstance(poll.result, ptf.dataplane.DataPlane.PollSuccess):
         port = poll.result.port
-        shown = _dissect(recorder.settings, bytes(poll.result.packet))
-        return [f"received at port {port}: {shown}", *recorder.traces(port, is_missing=False)]
+        fields = _dissect(recorder.settings, bytes(poll.result.packet))
+        return [f"received at port {port}: {fields}", *recorder.traces(port, is_missing=False)]
     expected = poll.result.expected_packet
     lines: list[str] = []
     if expected is not None:
@@ -159,33 +137,16 @@ def _differences(settings: Settings, expected: Any, received: bytes) -> list[str
     mask, frame = _bytes(expected)
     if isinstance(expected, Mask) and expected.ignore_extra_bytes:
         received = received[: len(frame)]
-    if settings.alfirk:
-        packets = ["packet", "diff", frame.hex(), received.hex(), "--mask", mask.hex()]
-        # With the names of the program's headers, if its parser accepts both.
-        for names in (["--p4", settings.program], []):
-            done = _run(settings, [*packets, *names])
-            if done.returncode == 1 and done.stdout.strip():
-                return done.stdout.strip().splitlines()
-    return [f"expected {_hex(frame)}", f"received {_hex(received)}"]
+    return differences(settings.alfirk, frame, received, mask, settings.program)
 
 
 def _dissect(settings: Settings, packet: bytes) -> str:
     if settings.alfirk:
         for names in (["--p4", settings.program], []):
-            done = _run(settings, ["packet", "dissect", packet.hex(), "--summary", *names])
+            done = run(settings.alfirk, ["packet", "dissect", packet.hex(), "--summary", *names])
             if done.returncode == 0 and done.stdout.strip():
                 return done.stdout.strip()
-    return _hex(packet)
-
-
-def _run(settings: Settings, arguments: list[str]) -> subprocess.CompletedProcess[str]:
-    command = [settings.alfirk, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
-
-
-def _hex(packet: bytes) -> str:
-    more = "" if len(packet) <= _SHOWN_BYTES else f"... ({len(packet)} bytes)"
-    return packet[:_SHOWN_BYTES].hex() + more
+    return shown(packet)
 
 
 def describe(error: ExcInfo, explanation: list[str]) -> str:

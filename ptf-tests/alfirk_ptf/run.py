@@ -24,7 +24,7 @@ from alfirk_ptf.live import (
     main_program,
     switch_ports,
 )
-from alfirk_ptf.runner import Run, in_work_folder, run_ptf, summarise
+from alfirk_ptf.runner import Run, coverage_flags, in_work_folder, run_ptf, summarise
 from alfirk_ptf.target import PROFILE_VARIABLE, TARGET_VARIABLE, Profile, Target
 
 if TYPE_CHECKING:
@@ -116,6 +116,12 @@ def main() -> int:
         help="run cases/ on this profile of v1model's data plane; tests of parts that it does not have are "
         "skipped (default: full)",
     )
+    parser.add_argument(
+        "--coverage",
+        type=Path,
+        metavar="FILE",
+        help="add the coverage of the programs to this LCOV file, which `alfirk coverage` shows",
+    )
     parser.add_argument("--keep", action="store_true", help="also keep logs and captures if all tests passed")
     parser.add_argument(
         "tests", nargs="*", help="modules or module.Class of cases/ and features/ (default: all)"
@@ -123,6 +129,8 @@ def main() -> int:
     options = parser.parse_args()
     if options.profile is Profile.CORE and options.target is not Target.V1MODEL:
         parser.error("--profile core: only v1model has profiles")
+    if options.coverage and options.switch:
+        parser.error("--coverage: only `alfirk switch` counts what packets execute")
     if options.path_bits is None:
         options.path_bits = options.target.path_bits
     # PTF runs in another working directory.
@@ -172,7 +180,7 @@ def run_suite(
     time_scale = 1 if options.switch else suite.time_scale
     command = [options.switch] if options.switch else [str(options.alfirk), "switch"]
     if not options.switch:
-        command += ["--time-scale", str(time_scale)]
+        command += ["--time-scale", str(time_scale), *coverage_flags(options.coverage)]
     suite_run = Run(
         program=program,
         p4info=program.with_suffix(".p4info.txtpb"),

@@ -121,6 +121,11 @@ def run_ptf(run: Run, work: Path) -> Counter[str]:
         return _results(Path(settings.results), code)
 
 
+def coverage_flags(file: Path | None) -> list[str]:
+    """Return the flags with which `alfirk switch` adds the coverage of its program to an LCOV file."""
+    return ["--coverage", str(file.absolute())] if file else []
+
+
 def load(run: Run, address: str) -> None:
     """Load the program, for tests that expect a switch with a pipeline."""
     try:

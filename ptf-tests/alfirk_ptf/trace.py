@@ -7,15 +7,23 @@ The first line of a packet has its ingress port and its length. Other lines of t
 from __future__ import annotations
 
 import re
+import time
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-_LINE = re.compile(r"#(\d+)(?:\.\d+)? ")
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+_LINE = re.compile(r"#(\d+)(?:\.(\d+))? ")
 _FIRST = re.compile(r"#\d+ in port (\d+), (\d+) bytes")
 _OUT = re.compile(r"#\d+(?:\.\d+)? out port (\d+), ")
 #: Maximum number of lines of one packet that are shown, and how many of these are the last ones.
 _SHOWN = 40
 _SHOWN_LAST = 12
+#: Seconds to wait for the trace of a packet.
+_TRACE_TIME = 1.0
 
 
 @dataclass(frozen=True)
@@ -39,6 +47,14 @@ class Steps:
         """The ports by which the packet, or a copy of it, has left the switch."""
         return {int(found[1]) for line in self.lines if (found := _OUT.match(line))}
 
+    def without_copies(self, ports: set[int]) -> Steps:
+        """Return the trace without the copies that have left by these ports."""
+        copy = {line: _copy(line) for line in self.lines}
+        omitted = {
+            copy[line] for line in self.lines if (found := _OUT.match(line)) and int(found[1]) in ports
+        }
+        return Steps([line for line in self.lines if copy[line] is None or copy[line] not in omitted])
+
     def shown(self) -> list[str]:
         """Return the lines; of a long trace, the first and the last ones."""
         left_out = len(self.lines) - _SHOWN
@@ -46,6 +62,12 @@ class Steps:
             return list(self.lines)
         first = self.lines[: _SHOWN - _SHOWN_LAST]
         return [*first, f"... {left_out} more lines", *self.lines[-_SHOWN_LAST:]]
+
+
+def _copy(line: str) -> str | None:
+    """Return the number of the copy whose step a line is; `None` for the packet itself."""
+    found = _LINE.match(line)
+    return found[2] if found else None
 
 
 class Traces:
@@ -86,6 +108,42 @@ class Traces:
     def newest(self) -> list[tuple[Arrival, Steps | None]]:
         """Return the traces of all packets that are not discarded, the newest first."""
         return list(reversed(self._kept.items()))
+
+
+class TraceFile:
+    """The traces of packets in a file to which a switch writes its output."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = 0
+        self._traces = Traces()
+
+    def _read(self) -> None:
+        with self._path.open("rb") as output:
+            output.seek(self._offset)
+            more = output.read()
+        self._offset += len(more)
+        self._traces.feed(more.decode(errors="replace"))
+
+    def discard(self) -> None:
+        """Discard the traces of all packets so far."""
+        self._read()
+        self._traces.discard()
+
+    def of(self, arrivals: Sequence[Arrival]) -> list[tuple[Arrival, Steps | None]]:
+        """Return the traces of packets; waits if they are not in the file yet."""
+        deadline = time.monotonic() + _TRACE_TIME
+        while True:
+            self._read()
+            found = [(arrival, self._traces.of(arrival)) for arrival in arrivals]
+            if all(steps for _, steps in found) or time.monotonic() > deadline:
+                return found
+            time.sleep(0.02)
+
+    def newest(self) -> list[tuple[Arrival, Steps | None]]:
+        """Return the traces of all packets that are not discarded, the newest first."""
+        self._read()
+        return self._traces.newest()
 
 
 class Sends:

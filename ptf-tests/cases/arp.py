@@ -65,3 +65,14 @@ class RepliesGetNoReply(ArpTest):
         reply = arp_request(HOSTS[1], "10.255.0.9")
         reply[ARP].op = 2
         self.expect(1, bytes(reply))
+
+
+class RequestsForOtherNetworksGetNoReply(ArpTest):
+    """Of other hardware than Ethernet (IEEE 802), and of other protocols than IPv4."""
+
+    def runTest(self) -> None:
+        for field, value in (("hwtype", 6), ("ptype", 0x86DD)):
+            with self.subTest(field=field):
+                request = arp_request(HOSTS[1], "10.255.0.9")
+                setattr(request[ARP], field, value)
+                self.expect(1, bytes(request))

@@ -91,6 +91,8 @@ class InvalidDatagramsToAGroupAreDropped(DatagramTest):
         self.expect_drop(Drop.WRONG_QPN, 1, self.sent(1, dqpn=0x11).frame())
         self.expect_drop(Drop.WRONG_MULTICAST_MAC, 1, self.sent(1, eth_dst="01:00:5e:81:02:03").frame())
         self.expect_drop(Drop.WRONG_MULTICAST_MAC, 1, self.sent(1, eth_dst="ff:ff:ff:ff:ff:ff").frame())
+        # The address of another group.
+        self.expect_drop(Drop.WRONG_MULTICAST_MAC, 1, self.sent(1, eth_dst="01:00:5e:01:02:04").frame())
 
 
 class DatagramWithASpoofedSourceIsDropped(DatagramTest):

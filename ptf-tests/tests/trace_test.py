@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from alfirk_ptf.__main__ import find_tests, parameter, ports
 from alfirk_ptf.live import RunError
-from alfirk_ptf.trace import Arrival, Sends, Steps, Traces, suspects
+from alfirk_ptf.trace import Arrival, Sends, Steps, TraceFile, Traces, suspects
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -132,3 +132,32 @@ def tests_are_those_of_one_folder(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(RunError, match="has no tests"):
         find_tests(tmp_path / "empty", [])
+
+
+def copies_that_left_by_other_ports_can_be_omitted() -> None:
+    lines = [
+        "#3 in port 1, 60 bytes",
+        "#3.1 out port 2, 60 bytes",
+        "#3.2   egress for port 3",
+        "#3.2 out port 3, 60 bytes",
+        "#3.3 dropped: egress",
+    ]
+    steps = Steps(lines)
+    assert steps.without_copies({3}).lines == [*lines[:2], lines[4]]
+    assert steps.without_copies(set()).lines == lines
+
+
+def file_is_read_as_it_grows(tmp_path: Path) -> None:
+    output = tmp_path / "switch.log"
+    output.write_text("#1 in port 1, 60 bytes\n#1 dropped: ing")
+    traces = TraceFile(output)
+    first = Arrival(1, 60, 1)
+    ((_, steps),) = traces.of([first])
+    assert steps == Steps(["#1 in port 1, 60 bytes"])
+    with output.open("a") as more:
+        more.write("ress\n")
+    ((_, steps),) = traces.of([first])
+    assert steps is not None
+    assert steps.lines == ["#1 in port 1, 60 bytes", "#1 dropped: ingress"]
+    traces.discard()
+    assert traces.newest() == []

@@ -204,8 +204,8 @@ impl Run<'_> {
                 .parse_states
                 .iter()
                 .find(|state| state.name == name)?;
-            for op in &state.parser_ops {
-                self.execute(op)?;
+            for statement in &state.parser_ops {
+                self.execute(&statement.op)?;
             }
             let mut key = Vec::new();
             let mut is_known = true;

@@ -21,7 +21,7 @@ mod target;
 
 pub use control::{arbitration, pipeline_config, rejection_message, Control};
 pub use keys::hex;
-pub use local::Local;
+pub use local::{Local, Records};
 pub use names::{by_suffix, did_you_mean};
 pub use packets::{Failure, Packets};
 pub use parse::{parse, Command, Line, ParseError};

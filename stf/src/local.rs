@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::fmt::Display;
 use std::time::Duration;
 
+use alfirk_bmv2::coverage::Covered;
 use alfirk_bmv2::trace::TraceLine;
 use alfirk_bmv2::{CloneSession, QueueState, Replica, Switch, SwitchOptions};
 use alfirk_p4rt::{ClientId, Event, Programs, Server};
@@ -22,6 +23,15 @@ const STEP_NS: u64 = 1_000_000;
 /// Maximum number of copies and recirculations of one packet, in case a program makes them endlessly.
 const MAX_EVENTS: usize = 100_000;
 
+/// What a switch records about packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Records {
+    /// The steps of each packet.
+    pub traces: bool,
+    /// How often packets execute each place of the program.
+    pub coverage: bool,
+}
+
 /// A switch in this process, driven by method calls.
 pub struct Local {
     server: Server,
@@ -32,16 +42,20 @@ pub struct Local {
 
 impl Local {
     /// Starts a switch with the program in this BMv2 JSON. The returned P4Info has all objects of the JSON under the
-    /// names in the JSON, as `simple_switch_CLI` has. `traces` turns on traces of packets, with statements and conditions.
+    /// names in the JSON, as `simple_switch_CLI` has. Traces have statements and conditions.
     ///
     /// # Errors
     /// When the program cannot be loaded.
-    pub fn start(json: &str, seed: u64, traces: bool) -> Result<(Local, P4Info), String> {
+    pub fn start(json: &str, seed: u64, records: Records) -> Result<(Local, P4Info), String> {
+        let Records { traces, coverage } = records;
         // The server finds the loaded program in this cache.
-        let programs = match traces {
+        let mut programs = match traces {
             true => Programs::with_notes(),
             false => Programs::default(),
         };
+        if coverage {
+            programs = programs.with_coverage();
+        }
         let program = programs.load(json).map_err(to_text)?;
         let options = SwitchOptions {
             seed,
@@ -70,6 +84,11 @@ impl Local {
     /// Returns the trace since the last call.
     pub fn take_trace(&mut self) -> Vec<TraceLine> {
         self.server.take_trace()
+    }
+
+    /// Returns how often packets have executed each place of the program.
+    pub fn coverage(&self) -> Vec<Covered> {
+        self.server.switch().coverage()
     }
 
     /// Processes everything that one packet causes, such as copies and recirculations.

@@ -5,10 +5,11 @@ use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
+use alfirk_bmv2::coverage::Covered;
 use alfirk_bmv2::trace::TraceLine;
 
 use crate::control::Control;
-use crate::local::Local;
+use crate::local::{Local, Records};
 use crate::packets::{Failure, Packets};
 use crate::parse::{Command, CounterIndex, Line};
 use crate::run::{command, run};
@@ -36,13 +37,13 @@ pub enum Reading {
 }
 
 impl Session {
-    /// Starts a switch that runs the program in this BMv2 JSON. `seed` initialises its random numbers; `traces` turns on
-    /// traces of packets ([`Session::take_trace`]).
+    /// Starts a switch that runs the program in this BMv2 JSON. `seed` initialises its random numbers; `records` turns on
+    /// traces of packets ([`Session::take_trace`]) and coverage ([`Session::coverage`]).
     ///
     /// # Errors
     /// When the program cannot be loaded.
-    pub fn start(json: &str, seed: u64, traces: bool) -> Result<Session, String> {
-        let (local, info) = Local::start(json, seed, traces)?;
+    pub fn start(json: &str, seed: u64, records: Records) -> Result<Session, String> {
+        let (local, info) = Local::start(json, seed, records)?;
         Ok(Session {
             control: Control::new(local, info),
             packets: Packets::default(),
@@ -90,6 +91,11 @@ impl Session {
     pub fn take_trace(&mut self) -> Vec<TraceLine> {
         self.control.target().take_trace()
     }
+
+    /// Returns how often packets have executed each place of the program, if the session records coverage.
+    pub fn coverage(&mut self) -> Vec<Covered> {
+        self.control.target().coverage()
+    }
 }
 
 /// Executes all commands of a test on a switch in this process, which runs the program in this BMv2 JSON. Returns the
@@ -98,7 +104,7 @@ impl Session {
 /// # Errors
 /// When the program cannot be loaded.
 pub fn run_here(json: &str, lines: &[Line], seed: u64) -> Result<Vec<Failure>, String> {
-    let mut session = Session::start(json, seed, false)?;
+    let mut session = Session::start(json, seed, Records::default())?;
     Ok(session.run(lines))
 }
 

@@ -120,6 +120,10 @@ pub struct SwitchArgs {
     #[command(flatten)]
     pub links: LinkArgs,
 
+    /// Add the program's coverage by packets to this LCOV file when the switch ends; `alfirk coverage` shows it.
+    #[arg(long, value_name = "FILE", help_heading = "Observation")]
+    pub coverage: Option<PathBuf>,
+
     /// Print every packet's path through the program; --trace=json for tools.
     #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text", help_heading = "Observation")]
     pub trace: Option<TraceFormat>,
@@ -385,6 +389,8 @@ pub struct Config {
     pub ring: usize,
     /// Directory of capture files; `None` to capture nothing.
     pub pcap: Option<PathBuf>,
+    /// LCOV file to which coverage is added.
+    pub coverage: Option<PathBuf>,
     /// Format in which traces are printed; `None` to print none.
     pub trace: Option<TraceFormat>,
     /// Listening address of the Prometheus endpoint; `None` to serve no metrics.
@@ -533,6 +539,7 @@ impl SwitchArgs {
             clock: Clock::slower(self.time_scale),
             ring: (self.ring as usize) << 20,
             pcap: self.pcap.clone(),
+            coverage: self.coverage.clone(),
             trace: self.trace,
             metrics: self.metrics,
             dump_packet_data: self.dump_packet_data,

@@ -33,6 +33,7 @@ use super::{
     thrift,
     trace::{TraceFormat, TracePrinter},
 };
+use alfirk_bmv2::coverage::Covered;
 use alfirk_bmv2::{QueueState, Queued};
 use alfirk_p4rt::{ClientId, Event, Server};
 
@@ -175,8 +176,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Runs the event loop until a shutdown command arrives.
-    pub fn run(mut self) {
+    /// Runs the event loop until a shutdown command arrives. Returns the coverage of the programs.
+    pub fn run(mut self) -> Vec<Covered> {
         let mut ready = Vec::new();
         while self.running {
             let deadline = self.deadline();
@@ -210,7 +211,9 @@ impl Engine {
             self.send_all();
             self.flush_captures();
         }
+        let covered = self.server.switch().coverage();
         self.finish();
+        covered
     }
 
     /// Reclaims the buffers of frames that the sender thread has sent.

@@ -122,6 +122,14 @@ pub fn run(args: &SwitchArgs) -> Result<(), SwitchError> {
         true => Programs::with_notes(),
         false => Programs::default(),
     };
+    let programs = match &config.coverage {
+        Some(path) => {
+            // A file that is not usable is reported now, not when the switch ends.
+            alfirk_coverage::add_to_file(path, &[]).map_err(bad_coverage)?;
+            programs.with_coverage()
+        }
+        None => programs,
+    };
     let programs = compilation::compiling(programs, config.switch.engine, is_recorded);
     let (switch, text) = load(&config, &programs)?;
     let server = Server::with_programs(switch, programs.clone());
@@ -218,6 +226,10 @@ pub fn disassemble(path: &Path) -> Result<String, SwitchError> {
     alfirk_bmv2::disassemble(&read(path)?).map_err(|error| bad(path, &error))
 }
 
+fn bad_coverage(error: alfirk_coverage::FileError) -> SwitchError {
+    SwitchError::BadInput(format!("--coverage: {error}"))
+}
+
 fn grpc_server(config: &Config) -> Result<GrpcServer, SwitchError> {
     let server = GrpcServer::builder()
         .http2_keepalive_interval(Some(KEEPALIVE_TIMEOUT))
@@ -268,9 +280,10 @@ async fn serve(
     let thread = thread::Builder::new()
         .name("switch".into())
         .spawn(move || {
-            engine.run();
+            let covered = engine.run();
             // Sending fails if a signal arrived first, since the receiver is dropped then.
             let _ = stopped.send(());
+            covered
         })
         .map_err(|e| failed("the switch's thread", &e))?;
 
@@ -286,6 +299,9 @@ async fn serve(
     if let ServerAddress::Unix(path) = address {
         // The file may have been removed already.
         let _ = fs::remove_file(path);
+    }
+    if let (Some(path), Ok(covered)) = (&config.coverage, &joined) {
+        alfirk_coverage::add_to_file(path, covered).map_err(bad_coverage)?;
     }
     match (result, joined) {
         (Ok(()), Err(_)) => Err(SwitchError::Failed("the switch's thread panicked".into())),

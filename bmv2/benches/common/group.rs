@@ -30,11 +30,15 @@ pub fn json(source: &str) -> BmV2Json {
 /// Creates a switch with a program of the workspace, whose ports have no queues. Compiles the program if the engine needs
 /// it.
 pub fn switch(source: &str, engine: Engine) -> Switch {
+    switch_with(program(source), engine)
+}
+
+/// Creates a switch with a program, as [`switch`] does.
+pub fn switch_with(program: LoadedProgram, engine: Engine) -> Switch {
     let mut switch = Switch::new(SwitchOptions {
         engine,
         ..SwitchOptions::default()
     });
-    let program = program(source);
     if engine == Engine::Compiled {
         program.compile().unwrap_or_else(|e| panic!("{e}"));
     }

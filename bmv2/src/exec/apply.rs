@@ -3,10 +3,11 @@
 use super::ops::{Pc, Slot};
 use super::run::Interpreter;
 use super::words::{param_words, words_of, wrap};
+use crate::coverage::Counters;
 use crate::externs::meter::Color;
 use crate::frame::Rest;
 use crate::numbers::{number, shortest};
-use crate::program::{Calculation, LoadedProgram};
+use crate::program::{Calculation, LoadedProgram, Table};
 use crate::steps::{padded_hex, short_hex, EntryKey, Step};
 use crate::tables::{ActionRef, EntryHandle, Target};
 use crate::trace::{candidates, NamedValue, TraceEvent};
@@ -165,6 +166,10 @@ pub(crate) fn look_up(vm: &mut Interpreter, phv: &mut [u64], at: usize) -> (Opti
             for cells in &table.direct_registers {
                 phv[usize::from(cells.slot)] = NO_ENTRY;
             }
+            if let Some(first) = table.coverage {
+                let action = tables.default.as_ref().map(|action| action.action);
+                cover(&mut state.coverage, table, first, false, action);
+            }
             if let Some(action) = &tables.default {
                 return (Some(enter(program, phv, action)), action.next);
             }
@@ -174,6 +179,13 @@ pub(crate) fn look_up(vm: &mut Interpreter, phv: &mut [u64], at: usize) -> (Opti
             }
         }
     };
+    if let (Some(first), true) = (table.coverage, hit) {
+        let action = match target {
+            Target::Action(action) => Some(action.action),
+            Target::Member(_) | Target::Group(_) => None,
+        };
+        cover(&mut state.coverage, table, first, true, action);
+    }
     let member = match target {
         Target::Action(action) => return (Some(enter(program, phv, action)), action.next),
         Target::Member(id) => *id,
@@ -210,6 +222,9 @@ pub(crate) fn look_up(vm: &mut Interpreter, phv: &mut [u64], at: usize) -> (Opti
         return (None, table.after_miss);
     };
     let action = &member.action;
+    if let Some(first) = table.coverage {
+        cover_action(&mut state.coverage, table, first, action.action);
+    }
     let next = if hit {
         table.next_on_hit(action.action)
     } else {
@@ -219,6 +234,22 @@ pub(crate) fn look_up(vm: &mut Interpreter, phv: &mut [u64], at: usize) -> (Opti
         Some(enter(program, phv, action)),
         next.unwrap_or(table.after_miss),
     )
+}
+
+/// Counts the application of a table, whose counters begin at `first`, and the action that it runs.
+fn cover(counters: &mut Counters, table: &Table, first: u32, is_hit: bool, action: Option<u16>) {
+    counters.count(first + u32::from(!is_hit));
+    if let Some(action) = action {
+        cover_action(counters, table, first, action);
+    }
+}
+
+/// Counts an action that a table runs.
+fn cover_action(counters: &mut Counters, table: &Table, first: u32, action: u16) {
+    let number = table.actions.iter().position(|(known, _)| *known == action);
+    if let Some(number) = number {
+        counters.count(first + 2 + number as u32);
+    }
 }
 
 #[inline]

@@ -224,6 +224,10 @@ frequent {
     EndIfExit "end if exit",
         effects [], value None, flow Flow::MayEnd,
         run if vm!().ctx.exit { return; };
+    /// Counts an execution of this place, for coverage.
+    Cover { counter: CoverageCounter } "cover {counter}",
+        effects [Log], value None, flow Flow::Next,
+        run vm!().state.coverage.count(counter);
     /// Returns from an action; ends the pipeline after `Exit`.
     Return "return",
         effects [], value None, flow Flow::Return,
@@ -638,6 +642,8 @@ roles! {
     Site(u16);
     /// Text of a condition or primitive that is written to the log.
     Note(u16);
+    /// A counter of the program's coverage.
+    CoverageCounter(u32);
 }
 
 /// A change that an instruction makes besides writing its operand words.

@@ -7,7 +7,9 @@ use crate::exec::big::Big;
 use crate::frame::{Frame, Rest};
 use crate::jit::Compiled;
 use crate::numbers::shortest;
-use crate::program::{self, CaseOn, Header, KeyPart, LoadedProgram, ParseState, ParserStep, Place};
+use crate::program::{
+    self, Case, CaseOn, Header, KeyPart, LoadedProgram, ParseState, ParserStep, Place,
+};
 use crate::state::State;
 use crate::steps::{padded_hex, Step};
 use crate::value_set::ValueSetState;
@@ -291,6 +293,10 @@ impl<'a> Parser<'a> {
                 self.eval(state, ctx, code);
                 Ok(())
             }
+            ParserStep::Cover { counter } => {
+                state.coverage.count(counter);
+                Ok(())
+            }
             ParserStep::Lookahead {
                 offset,
                 bits,
@@ -395,9 +401,28 @@ impl<'a> Parser<'a> {
 
     /// Returns the state after `parse_state`; `None` at the end of the parser. Fails with the number of a parser error.
     #[inline]
-    pub fn next(&self, parse_state: &ParseState, state: &State) -> Result<Option<u16>, u64> {
+    pub fn next(&self, parse_state: &ParseState, state: &mut State) -> Result<Option<u16>, u64> {
+        let case = self.case(parse_state, state)?;
+        let (counter, next) = match case {
+            Some(case) => (case.counter, case.next),
+            None => (parse_state.default_counter, parse_state.default),
+        };
+        if let Some(counter) = counter {
+            state.coverage.count(counter);
+        }
+        Ok(next)
+    }
+
+    /// Returns the case of the `select` that matches; `None` for the default, and for a state without a `select`. Fails with
+    /// the number of a parser error.
+    #[inline]
+    fn case<'s>(
+        &self,
+        parse_state: &'s ParseState,
+        state: &State,
+    ) -> Result<Option<&'s Case>, u64> {
         if parse_state.key.is_empty() {
-            return Ok(parse_state.default);
+            return Ok(None);
         }
         if self.left() < parse_state.lookahead_bytes {
             return Err(self.parser.errors.packet_too_short);
@@ -432,10 +457,10 @@ impl<'a> Parser<'a> {
                     CaseOn::Bytes { .. } => false,
                 };
                 if matches {
-                    return Ok(case.next);
+                    return Ok(Some(case));
                 }
             }
-            return Ok(parse_state.default);
+            return Ok(None);
         }
         let mut key = Vec::with_capacity(parse_state.key_bytes);
         for part in &parse_state.key {
@@ -460,10 +485,10 @@ impl<'a> Parser<'a> {
                 ),
             };
             if matches {
-                return Ok(case.next);
+                return Ok(Some(case));
             }
         }
-        Ok(parse_state.default)
+        Ok(None)
     }
 
     /// Returns a part of the key of a `select` as a number.

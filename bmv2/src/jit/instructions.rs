@@ -93,6 +93,7 @@ impl Code<'_> {
                     self.set_word(group, zero);
                 }
             }
+            Op::Cover { counter } => self.cover(counter),
             Op::Exit => {
                 let (ctx, one) = (self.load(at::CTX), self.b.ins().iconst(I8, 1));
                 self.store_to(ctx, offset_of!(Context, exit), one);

@@ -50,6 +50,8 @@ pub(super) struct Machine<'a> {
     pub registers: *mut Register,
     /// The state's counter arrays.
     pub counters: *mut Cells<Counter>,
+    /// The state's counters of coverage.
+    pub coverage: *mut u64,
     pub frame: *const Frame,
     pub parser: *const program::Parser,
     pub rest: Rest<'a>,
@@ -81,6 +83,7 @@ pub(super) mod at {
     pub const STATE: usize = offset_of!(Machine, state);
     pub const REGISTERS: usize = offset_of!(Machine, registers);
     pub const COUNTERS: usize = offset_of!(Machine, counters);
+    pub const COVERAGE: usize = offset_of!(Machine, coverage);
     pub const FRAME: usize = offset_of!(Machine, frame);
     pub const REST_FRAME: usize = offset_of!(Machine, rest) + Rest::FRAME;
     pub const REST_AT: usize = offset_of!(Machine, rest) + Rest::AT;
@@ -114,6 +117,7 @@ impl<'a> Machine<'a> {
             program,
             registers: state.registers.as_mut_ptr(),
             counters: state.counters.as_mut_ptr(),
+            coverage: state.coverage.as_mut_ptr(),
             state,
             frame: std::ptr::null(),
             parser: std::ptr::null(),

@@ -265,6 +265,7 @@ impl Compiler<'_, '_, '_> {
                     self.interpret(state, number);
                 }
             }
+            ParserStep::Cover { counter } => self.code.cover(counter),
             ParserStep::Code { code } => return self.run(code),
             ParserStep::Lookahead {
                 offset,
@@ -394,6 +395,7 @@ impl Compiler<'_, '_, '_> {
     /// Compiles the selection of the next state.
     fn select(&mut self, at: usize, state: &ParseState) {
         if state.key.is_empty() {
+            self.cover(state.default_counter);
             return self.go(state.default);
         }
         let Some(parts) = inline_key(state) else {
@@ -438,10 +440,19 @@ impl Compiler<'_, '_, '_> {
             let matches = self.code.compare_to(IntCC::Equal, masked, *value);
             self.code.branch(matches, here, next);
             self.code.b.switch_to_block(here);
+            self.cover(case.counter);
             self.go(case.next);
             self.code.b.switch_to_block(next);
         }
+        self.cover(state.default_counter);
         self.go(state.default);
+    }
+
+    /// Counts a transition, for coverage.
+    fn cover(&mut self, counter: Option<u32>) {
+        if let Some(counter) = counter {
+            self.code.cover(counter);
+        }
     }
 
     /// Has the interpreter's code select the next state.

@@ -60,6 +60,15 @@ impl Code<'_> {
         self.b.switch_to_block(done);
     }
 
+    /// Counts an execution, for coverage.
+    pub fn cover(&mut self, counter: u32) {
+        let counters = self.load(at::COVERAGE);
+        let offset = counter as usize * size_of::<u64>();
+        let count = self.load_from(counters, offset, I64);
+        let count = self.b.ins().iadd_imm(count, 1);
+        self.store_to(counters, offset, count);
+    }
+
     /// Counts the packet in a cell of a counter. An index beyond the array has no effect.
     pub fn count(&mut self, program: &LoadedProgram, array: u16, i: Slot) {
         let info = &program.counters[usize::from(array)];

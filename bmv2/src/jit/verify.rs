@@ -86,6 +86,7 @@ fn is_op_sound(
             Operand::Counter(array) => usize::from(array) < program.counters.len(),
             Operand::Table(table) => usize::from(table) < program.tables.len(),
             Operand::Action(action) => usize::from(action) < program.actions.len(),
+            Operand::CoverageCounter(counter) => counter < program.sites.counters(),
             // Code does not depend on the values, or passes them to functions that check them.
             Operand::Bit(_)
             | Operand::BitPair(_)

@@ -2,6 +2,7 @@
 
 use super::expr::{Dest, HeaderRef};
 use super::{find, LoadError, Loader, Scope};
+use crate::coverage::SiteKind;
 use crate::exec::node::{Kind, Node, Unary};
 use crate::exec::ops::{Op, Slot, Test};
 use crate::exec::words::param_words;
@@ -34,6 +35,8 @@ impl Loader<'_> {
             self.begin(|| at.clone());
             let code = self.pc();
             self.note(|| Note::Action(action.name.clone()));
+            self.end_line();
+            self.cover_action(action);
             self.compile_primitives(
                 &action.primitives,
                 Scope {
@@ -41,6 +44,7 @@ impl Loader<'_> {
                     ..Scope::plain(&at)
                 },
             )?;
+            self.end_line();
             self.locate(None);
             self.emit(Op::Return);
             self.actions.push(Action {
@@ -74,8 +78,19 @@ impl Loader<'_> {
     ) -> Result<(), LoadError> {
         let mut starts = Vec::with_capacity(calls.len() + 1);
         let mut jumps: Vec<(usize, usize)> = Vec::new();
+        let has_jumps = calls.iter().any(|call| {
+            matches!(
+                call.primitive,
+                Primitive::Jump { .. } | Primitive::JumpIfZero { .. }
+            )
+        });
+        let mut last = None;
         for call in calls {
             starts.push(self.pc());
+            // Jumps may lead to each of the statements.
+            if has_jumps {
+                self.end_line();
+            }
             let (name, info) = (call.primitive.name(), call.source_info.as_ref());
             let at = match info {
                 Some(info) if info.line > 0 => {
@@ -86,6 +101,12 @@ impl Loader<'_> {
             let scope = Scope { at: &at, ..scope };
             self.locate(info);
             self.note(|| Note::Primitive(info.cloned()));
+            // A statement of the source may be several primitives.
+            let is_jump = matches!(call.primitive, Primitive::Jump { .. });
+            if !is_jump && std::mem::replace(&mut last, info) != info {
+                self.cover_inlined(info);
+                self.cover(|| SiteKind::Statement, info);
+            }
             let without_extra = without_extra_operands(&call.primitive);
             match without_extra.as_ref().unwrap_or(&call.primitive) {
                 Primitive::Jump { target } => {
@@ -97,9 +118,21 @@ impl Loader<'_> {
                     let target = self.jump_target(target, calls.len(), scope)?;
                     let is_set = Node::new(Kind::Unary(Unary::NonZero, Box::new(cond)));
                     let taken = self.branch(&is_set, false)?;
+                    let taken = self.cover_outcomes(taken, info);
                     jumps.extend(taken.into_iter().map(|jump| (jump, target)));
                 }
-                primitive => self.primitive(primitive, info, scope)?,
+                primitive => {
+                    self.primitive(primitive, info, scope)?;
+                    let may_drop = matches!(
+                        primitive,
+                        Primitive::Assert { .. }
+                            | Primitive::Assume { .. }
+                            | Primitive::RegisterAccess { .. }
+                    );
+                    if may_drop {
+                        self.end_line();
+                    }
+                }
             }
             self.end_statement();
         }

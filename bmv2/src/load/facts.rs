@@ -77,7 +77,8 @@ pub(crate) fn writes(op: Op) -> Writes {
         | Operand::LogMessage(_)
         | Operand::Assertion(_)
         | Operand::Site(_)
-        | Operand::Note(_) => {}
+        | Operand::Note(_)
+        | Operand::CoverageCounter(_) => {}
     });
     Writes::Words(words)
 }

@@ -11,6 +11,7 @@
 
 mod action;
 mod compound;
+mod cover;
 mod error;
 mod expr;
 mod facts;
@@ -39,6 +40,8 @@ use alfirk_bmv2_json::{BmV2Json, Expr, FieldRef, SourceInfo};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::OnceLock;
 
+use self::cover::Cover;
+
 type Names = FxHashMap<String, u16>;
 
 /// Optional passes of the loader. None of them changes the behaviour of a program.
@@ -47,6 +50,9 @@ pub struct LoadOptions {
     /// Adds notes to the code, by which conditions and primitives are written to [the log](crate::steps). Jumps are not
     /// threaded then.
     pub notes: bool,
+    /// Adds counters of the statements, branches, transitions and table actions that packets execute; see
+    /// [`Switch::coverage`](crate::Switch::coverage).
+    pub coverage: bool,
     /// Removes conditional jumps whose outcome is known (jump threading).
     pub thread_jumps: bool,
     /// Replaces consecutive instructions by fused ones.
@@ -58,6 +64,7 @@ impl Default for LoadOptions {
     fn default() -> LoadOptions {
         LoadOptions {
             notes: false,
+            coverage: false,
             thread_jumps: true,
             fuse: true,
         }
@@ -94,6 +101,7 @@ struct Loader<'a> {
     /// Origin of the code, if it is wanted.
     listing: Option<Listing>,
     notes: Vec<Note>,
+    cover: Cover<'a>,
     constants: FxHashMap<u64, Slot>,
     /// Word shared by all fields of width 0: always zero, never written.
     void: Slot,
@@ -164,6 +172,14 @@ impl LoadedProgram {
     /// As [`LoadedProgram::from_json`].
     pub fn with_options(json: &BmV2Json, options: LoadOptions) -> Result<LoadedProgram, LoadError> {
         load(json, options)
+    }
+
+    /// Loads a program from its JSON text with the chosen optional passes of the loader.
+    ///
+    /// # Errors
+    /// As [`LoadedProgram::from_json`].
+    pub fn from_text(text: &str, options: LoadOptions) -> Result<LoadedProgram, LoadError> {
+        load(&BmV2Json::from_text(text)?, options)
     }
 
     /// Loads a program together with the origin of its code.
@@ -256,6 +272,7 @@ fn load_listed(
         asserts: loader.asserts,
         metadata_name: options.notes.then(|| metadata_name(json)).flatten(),
         notes: loader.notes,
+        sites: loader.cover.sites,
         actions: loader.actions,
         registers: loader.registers,
         counters: loader.counters,
@@ -324,6 +341,10 @@ impl<'a> Loader<'a> {
             options,
             listing,
             notes: Vec::new(),
+            cover: match options.coverage {
+                true => Cover::new(json),
+                false => Cover::default(),
+            },
             constants: FxHashMap::default(),
             void: 0,
             saturating: FxHashSet::default(),

@@ -1,6 +1,7 @@
 //! Loading of parsers and deparsers.
 
 use super::{find, number, LoadError, Loader, Scope};
+use crate::coverage::SiteKind;
 use crate::exec::node::Kind;
 use crate::exec::ops::{Op, Slot};
 use crate::program::{
@@ -35,9 +36,23 @@ impl Loader<'_> {
             self.begin(|| at.clone());
             let scope = Scope::plain(&at);
             let mut steps = Vec::new();
-            for op in &state.parser_ops {
-                self.step(op, &mut steps, scope)?;
+            self.end_line();
+            let name = || state.name.clone();
+            self.cover_step(
+                || SiteKind::Function { name: name() },
+                state.source_info.as_ref(),
+                &mut steps,
+            );
+            for statement in &state.parser_ops {
+                let info = statement.source_info.as_ref();
+                self.cover_step(|| SiteKind::Statement, info, &mut steps);
+                self.step(&statement.op, &mut steps, scope)?;
+                if !matches!(statement.op, ParserOp::Set(..)) {
+                    // The statement may reject the packet.
+                    self.end_line();
+                }
             }
+            self.end_line();
             let key: Vec<KeyPart> = state
                 .transition_key
                 .iter()
@@ -51,18 +66,24 @@ impl Loader<'_> {
                 _ => 0,
             });
             let lookahead_bytes = lookahead.max().unwrap_or(0);
-            let (mut cases, mut default) = (Vec::new(), None);
+            let (mut cases, mut default, mut default_counter) = (Vec::new(), None, None);
             for transition in &state.transitions {
                 let target = next(&transition.next_state, &at)?;
+                let counter = self.cover_transition(transition, !key.is_empty());
                 match &transition.on {
                     TransitionOn::Default => {
                         // Transitions after the default are unreachable.
                         default = target;
+                        default_counter = counter;
                         break;
                     }
                     TransitionOn::Hexstr { value, mask } => {
                         let on = self.case(value, mask.as_deref(), key_bytes, scope)?;
-                        cases.push(Case { on, next: target });
+                        cases.push(Case {
+                            on,
+                            next: target,
+                            counter,
+                        });
                     }
                     TransitionOn::ParseVset { name, mask } => {
                         let set = find(&self.vset_names, "parser value set", name, &at)?;
@@ -73,6 +94,7 @@ impl Loader<'_> {
                         cases.push(Case {
                             on: CaseOn::Set { set, mask },
                             next: target,
+                            counter,
                         });
                     }
                 }
@@ -85,6 +107,7 @@ impl Loader<'_> {
                 lookahead_bytes,
                 cases,
                 default,
+                default_counter,
             });
         }
         let error = |name: &str| {
@@ -399,12 +422,20 @@ impl Loader<'_> {
             };
             order.push((valid, header));
         }
-        let code = match deparser.primitives.is_empty() {
+        let is_covered = self.options.coverage && deparser.source_info.is_some();
+        let code = match deparser.primitives.is_empty() && !is_covered {
             true => None,
             false => {
                 self.begin(|| format!("deparser {name}"));
                 let code = self.pc();
-                self.compile_primitives(&deparser.primitives, Scope::plain(name))?;
+                self.end_line();
+                let name = || name.to_owned();
+                self.cover(
+                    || SiteKind::Function { name: name() },
+                    deparser.source_info.as_ref(),
+                );
+                self.compile_primitives(&deparser.primitives, Scope::plain(&deparser.name))?;
+                self.end_line();
                 self.locate(None);
                 self.emit(Op::Return);
                 Some(code)

@@ -2,6 +2,7 @@
 
 use super::parser::missing;
 use super::{find, number, LoadError, Loader, Scope};
+use crate::coverage::SiteKind;
 use crate::exec::node::Kind;
 use crate::exec::ops::{Op, Pc, Slot};
 use crate::program::{
@@ -125,6 +126,12 @@ impl<'a> Loader<'a> {
         let end = self.pc();
         self.emit(Op::End);
         let start = self.pc();
+        self.end_line();
+        let name = || pipeline.name.clone();
+        self.cover(
+            || SiteKind::Function { name: name() },
+            pipeline.source_info.as_ref(),
+        );
         let mut flow = Flow {
             labels: Labels {
                 at: FxHashMap::default(),
@@ -178,11 +185,20 @@ impl<'a> Loader<'a> {
             };
             flow.labels.at.insert(name, self.pc());
             self.locate(None);
+            self.end_line();
             match *node {
                 Node::Table(table, json) => match self.inline(json)? {
                     Some(next) => current = next,
                     None => {
                         self.locate(json.source_info.as_ref());
+                        let default = json.default_entry.as_ref();
+                        let called = default.and_then(|default| {
+                            let mut actions = self.json.actions.iter();
+                            actions.find(|action| action.id == default.action_id)
+                        });
+                        if let Some(called) = called {
+                            self.cover_call(json, called);
+                        }
                         self.emit(Op::Apply { table });
                         let nexts = json
                             .next_tables
@@ -206,6 +222,7 @@ impl<'a> Loader<'a> {
                         jumps = vec![self.emit(Op::Jump { to: 0 })];
                         self.land(vec![over]);
                     }
+                    jumps = self.cover_outcomes(jumps, json.source_info.as_ref());
                     match json.false_next.as_deref() {
                         Some(next) => {
                             flow.fixes
@@ -226,6 +243,7 @@ impl<'a> Loader<'a> {
                         return Err(LoadError::invalid(at, "the action has parameters"));
                     }
                     self.locate(json.source_info.as_ref());
+                    self.cover(|| SiteKind::Statement, json.source_info.as_ref());
                     self.emit(Op::Call { action });
                     current = json.next_node.as_deref();
                 }
@@ -262,7 +280,10 @@ impl<'a> Loader<'a> {
             self.emit(Op::Mov { d, a });
         }
         let json = self.json;
-        let primitives = &json.actions[usize::from(action)].primitives;
+        let called = &json.actions[usize::from(action)];
+        self.cover_call(table, called);
+        self.cover_inlined_table(table, called);
+        let primitives = &called.primitives;
         let at = format!("action {name}");
         self.compile_primitives(
             primitives,
@@ -384,6 +405,7 @@ impl<'a> Loader<'a> {
             on_miss,
             after_miss,
             profile,
+            coverage: None,
             default: None,
             entries: Vec::new(),
             const_entries: table.entries.is_some() && table.const_entries.unwrap_or(true),
@@ -408,6 +430,8 @@ impl<'a> Loader<'a> {
                 entry_const: default.action_entry_const,
             });
         }
+        let actions: Vec<u16> = made.actions.iter().map(|(action, _)| *action).collect();
+        made.coverage = self.cover_table(table, &actions);
         if let Some(entries) = &table.entries {
             if made.kind != TableType::Simple {
                 return Err(LoadError::invalid(

@@ -11,6 +11,7 @@ mod notes;
 mod parser;
 mod tofino;
 
+use crate::coverage::Sites;
 use crate::exec::big::Big;
 use crate::exec::node::{BigOp, Element, Node};
 #[cfg(feature = "jit")]
@@ -87,6 +88,8 @@ pub struct LoadedProgram {
     pub(crate) access_sites: Vec<String>,
     /// Notes for traces and the log; empty unless the program was loaded with notes.
     pub(crate) notes: Vec<Note>,
+    /// What is counted for coverage; empty unless the program was loaded for it.
+    pub(crate) sites: Sites,
     /// Name that the P4 source gives to the user-defined metadata, if a statement of the program shows it.
     pub(crate) metadata_name: Option<String>,
 }
@@ -260,6 +263,8 @@ pub(crate) struct Table {
     pub entries: Vec<InitialEntry>,
     /// Whether the control plane can neither add nor change entries.
     pub const_entries: bool,
+    /// First counter of the table's coverage: a hit, a miss, and then each of `actions`.
+    pub coverage: Option<u32>,
     /// Whether the priorities of the program's entries are ranks from 1, as in BMv2's own format.
     pub ranked: bool,
 }

@@ -33,6 +33,8 @@ pub(crate) struct ParseState {
     pub lookahead_bytes: usize,
     pub cases: Vec<Case>,
     pub default: Option<u16>,
+    /// Counter of the default transition, for coverage.
+    pub default_counter: Option<u32>,
 }
 
 /// A statement of a parser state. An expression in it is separate code, which ends in `Return` and leaves its result in
@@ -70,6 +72,10 @@ pub(crate) enum ParserStep {
         member: u16,
         code: Pc,
         bits: Slot,
+    },
+    /// Counts an execution of this place, for coverage.
+    Cover {
+        counter: u32,
     },
     /// Executes code: assignments and primitives.
     Code {
@@ -134,6 +140,8 @@ impl KeyPart {
 pub(crate) struct Case {
     pub on: CaseOn,
     pub next: Option<u16>,
+    /// Counter of the transition, for coverage.
+    pub counter: Option<u32>,
 }
 
 #[derive(Debug)]

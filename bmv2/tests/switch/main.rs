@@ -12,6 +12,7 @@ mod basics;
 mod builder;
 mod checksums;
 mod control_flow;
+mod coverage;
 mod disassembly;
 mod expressions;
 mod hostile;

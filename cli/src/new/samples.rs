@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use alfirk_bmv2::trace::{TraceEvent, TraceLine};
-use alfirk_stf::Session;
+use alfirk_stf::{Records, Session};
 
 /// A common packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,7 +104,11 @@ impl Program<'_> {
     /// # Errors
     /// The program cannot be loaded, or a command is rejected.
     fn attempt(self, seed: u64, commands: &[String], frame: &[u8]) -> Result<Outcome, TryError> {
-        let mut session = Session::start(self.json, seed, true).map_err(TryError::Unusable)?;
+        let records = Records {
+            traces: true,
+            coverage: false,
+        };
+        let mut session = Session::start(self.json, seed, records).map_err(TryError::Unusable)?;
         let execute = |session: &mut Session, text: &str| {
             let lines = alfirk_stf::parse(text).map_err(|error| error.message)?;
             lines

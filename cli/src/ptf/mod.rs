@@ -80,6 +80,10 @@ pub struct Args {
     #[arg(long)]
     keep: bool,
 
+    /// Add the tests' coverage of the program to this LCOV file; `alfirk coverage` shows it.
+    #[arg(long, value_name = "FILE", conflicts_with = "switch")]
+    coverage: Option<PathBuf>,
+
     /// Ports of the switch, each with an interface.
     #[arg(
         long,
@@ -163,7 +167,9 @@ fn no_tests(program: &Path) -> Failure {
 fn run_stf(args: &Args, tests: &[&PathBuf]) -> Outcome {
     let mut outcome = Ok(());
     for test in tests {
-        match stf::run(&stf::Args::of_test(&args.program, test, &args.source)) {
+        let coverage = args.coverage.as_deref();
+        let test = stf::Args::of_test(&args.program, test, &args.source, coverage);
+        match stf::run(&test) {
             Ok(()) => {}
             Err(failure @ Failure::AlreadyReported(_)) => outcome = Err(failure),
             Err(failure) => return Err(failure),
@@ -208,6 +214,9 @@ fn run_ptf(args: &Args, folder: Option<&Path>) -> Outcome {
     }
     if let Some(folder) = folder {
         command.arg("--folder").arg(folder);
+    }
+    if let Some(coverage) = &args.coverage {
+        command.arg("--coverage").arg(coverage);
     }
     if args.keep {
         command.arg("--keep");

@@ -53,13 +53,13 @@ struct Step {
 }
 
 /// Executes commands until standard input ends.
-pub(super) fn run(mut session: Session) -> Outcome {
+pub(super) fn run(session: &mut Session) -> Outcome {
     let mut output = io::stdout().lock();
     for (number, line) in (1..).zip(io::stdin().lock().lines()) {
         let line = line.map_err(|error| {
             Failure::bad_input(format!("standard input, line {number}: {error}"))
         })?;
-        let Some(answer) = answer(&mut session, number, &line) else {
+        let Some(answer) = answer(session, number, &line) else {
             continue;
         };
         let text = serde_json::to_string(&answer).expect("plain data becomes JSON");

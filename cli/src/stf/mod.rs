@@ -13,10 +13,11 @@ use std::path::{Path, PathBuf};
 
 use alfirk_bmv2::trace::{trees, TraceEvent, TraceLine};
 use alfirk_compiler::driver::Compiled;
-use alfirk_stf::{Command, Control, Line, Session};
+use alfirk_stf::{Command, Control, Line, Records, Session};
 use clap::ValueEnum;
 use serde_json::json;
 
+use crate::coverage;
 use crate::exit::{print, Failure, Outcome};
 use crate::program::{compile_source, is_json, SourceFlags};
 use remote::Remote;
@@ -67,14 +68,28 @@ pub struct Args {
     #[arg(long, help_heading = "Output")]
     json: bool,
 
+    /// Add the test's coverage of the program to this LCOV file; `alfirk coverage` shows it.
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with = "switch",
+        help_heading = "Output"
+    )]
+    coverage: Option<PathBuf>,
+
     /// Whether the trace of a failed test is printed.
     #[arg(skip)]
     trace_failed: bool,
 }
 
 impl Args {
-    /// Arguments that run `test`, and print the trace of the packets if it fails.
-    pub fn of_test(program: &Path, test: &Path, source: &SourceFlags) -> Args {
+    /// Arguments that run `test`, print the trace of the packets if it fails, and add its coverage to a file.
+    pub fn of_test(
+        program: &Path,
+        test: &Path,
+        source: &SourceFlags,
+        coverage: Option<&Path>,
+    ) -> Args {
         Args {
             program: program.to_owned(),
             test: Some(test.to_owned()),
@@ -84,6 +99,7 @@ impl Args {
             seed: 0,
             switch: None,
             json: false,
+            coverage: coverage.map(Path::to_owned),
             trace_failed: true,
         }
     }
@@ -104,7 +120,12 @@ enum TraceFormat {
 pub fn run(args: &Args) -> Outcome {
     match &args.test {
         Some(test) => run_test(args, test),
-        None => interactive::run(start(args)?),
+        None => {
+            let mut session = start(args)?;
+            let outcome = interactive::run(&mut session);
+            cover(args, &mut session)?;
+            outcome
+        }
     }
 }
 
@@ -118,6 +139,7 @@ fn run_test(args: &Args, test: &Path) -> Outcome {
         None => {
             let mut session = start(args)?;
             let failures = session.run(&lines);
+            cover(args, &mut session)?;
             let is_shown = args.trace.is_some() || !failures.is_empty();
             if is_shown {
                 print_trace(args, test, &lines, &session.take_trace())?;
@@ -134,9 +156,21 @@ fn run_test(args: &Args, test: &Path) -> Outcome {
 
 /// Starts a switch in this process, which runs the program.
 fn start(args: &Args) -> Result<Session, Failure> {
-    let traces = args.trace.is_some() || args.trace_failed;
-    Session::start(&json(args)?, args.seed, traces)
+    let records = Records {
+        traces: args.trace.is_some() || args.trace_failed,
+        coverage: args.coverage.is_some(),
+    };
+    Session::start(&json(args)?, args.seed, records)
         .map_err(|error| Failure::failed(format!("{}: {error}", args.program.display())))
+}
+
+/// Adds the coverage of a session to the file of `--coverage`.
+fn cover(args: &Args, session: &mut Session) -> Outcome {
+    let Some(path) = &args.coverage else {
+        return Ok(());
+    };
+    let added = alfirk_coverage::add_to_file(path, &session.coverage());
+    added.map(drop).map_err(coverage::failure)
 }
 
 /// Prints the trace of a test. As text, the line of the test precedes the steps of the packet that it sends.

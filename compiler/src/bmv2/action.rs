@@ -30,6 +30,7 @@ impl<'a> Actions<'a> {
             .map(|(id, (action, body))| json::Action {
                 name: action.meta.name.clone(),
                 id: id as i64,
+                source_info: source_info(&action.meta.source),
                 runtime_data: (action.params.iter())
                     .map(|param| json::ActionParam {
                         name: param.name.clone(),
@@ -55,6 +56,7 @@ impl<'a> Actions<'a> {
         self.list.push(json::Action {
             name: name.clone(),
             id,
+            source_info: None,
             runtime_data: Vec::new(),
             primitives: primitives(self.exprs, body),
         });

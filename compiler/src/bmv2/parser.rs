@@ -7,6 +7,7 @@ use num_bigint::BigInt;
 use super::{
     effect::effect,
     expr::{hex, Exprs},
+    source_info,
 };
 use crate::ir::{
     mask, Effect, Expr, FieldPlace, FlatProgram, HeaderPlace, Keyset, ParseState, Parser,
@@ -44,16 +45,23 @@ impl States<'_> {
                 let only = json::Transition {
                     on: TransitionOn::Default,
                     next_state: self.name(*next),
+                    source_info: None,
                 };
                 (Vec::new(), vec![only])
             }
-            Transition::Select { keys, cases } => (
+            Transition::Select {
+                keys,
+                cases,
+                sources,
+            } => (
                 keys.iter().map(|key| self.key_field(key.place)).collect(),
                 cases
                     .iter()
-                    .map(|(keyset, next)| json::Transition {
+                    .zip(sources)
+                    .map(|((keyset, next), source)| json::Transition {
                         on: self.transition_on(keys, keyset),
                         next_state: self.name(*next),
+                        source_info: source_info(source),
                     })
                     .collect(),
             ),
@@ -61,7 +69,13 @@ impl States<'_> {
         json::ParseState {
             name: state.name.clone(),
             id,
-            parser_ops: state.body.iter().map(|stmt| self.parser_op(stmt)).collect(),
+            source_info: source_info(&state.source),
+            parser_ops: (state.body.iter())
+                .map(|stmt| json::ParserStatement {
+                    op: self.parser_op(stmt),
+                    source_info: source_info(&stmt.source),
+                })
+                .collect(),
             transitions,
             transition_key,
         }

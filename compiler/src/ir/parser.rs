@@ -110,6 +110,8 @@ pub enum Transition {
         keys: Vec<SelectKey>,
         /// The cases in order, each with its target. The last one is [`Keyset::Default`].
         cases: Vec<(Keyset, StateRef)>,
+        /// Source position of each case; without a line for cases that the program does not have.
+        sources: Vec<Source>,
     },
 }
 

@@ -337,7 +337,7 @@ fn states_are_valid(parser: &ir::Parser, storage: &Storage) -> Result<(), String
 
 /// Checks that the last case of a `select`, and no other, is the default case, and that values have no bits outside their masks.
 fn select_is_valid(transition: &Transition) -> Result<(), String> {
-    let Transition::Select { keys, cases } = transition else {
+    let Transition::Select { keys, cases, .. } = transition else {
         return Ok(());
     };
     let Some(((Keyset::Default, _), others)) = cases.split_last() else {

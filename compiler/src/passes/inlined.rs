@@ -137,8 +137,8 @@ pub struct Case {
     pub keyset: Keyset,
     /// The target of the transition.
     pub next: Next,
-    /// Source position of the keyset.
-    pub span: Span,
+    /// Source position of the case.
+    pub source: Source,
 }
 
 /// The values that a case of `select` matches.

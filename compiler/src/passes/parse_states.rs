@@ -194,6 +194,7 @@ impl StateGraph<'_> {
                 (Keyset::Values(one), StateRef::State(yes)),
                 (Keyset::Default, StateRef::State(no)),
             ],
+            sources: vec![Source::default(); 2],
         };
     }
 }

@@ -119,11 +119,13 @@ fn transition(
         inlined::Transition::Select { keys, cases } => (keys, cases),
     };
     let mut cases: Vec<(Keyset, StateRef)> = Vec::new();
+    let mut sources = Vec::new();
     let mut lacks_default = true;
     for case in written {
         for keyset in keysets(&case, &keys, diagnostics) {
             lacks_default = keyset != Keyset::Default;
             cases.push((keyset, ends.resolve(case.next, from)));
+            sources.push(case.source.clone());
         }
         if !lacks_default {
             // Later cases are unreachable.
@@ -132,6 +134,7 @@ fn transition(
     }
     if lacks_default {
         cases.push((Keyset::Default, ends.resolve(Next::NoMatch, from)));
+        sources.push(Source::default());
     }
     match &cases[..] {
         [(Keyset::Default, only), ..] => Transition::Always(*only),
@@ -147,7 +150,11 @@ fn transition(
                 }
             }
             let keys = fields;
-            Transition::Select { keys, cases }
+            Transition::Select {
+                keys,
+                cases,
+                sources,
+            }
         }
     }
 }
@@ -163,7 +170,7 @@ fn keysets(case: &Case, keys: &[SelectKey], diagnostics: &mut Diagnostics) -> Ve
         let alternatives = masks(element, key.ty);
         if combinations.len().saturating_mul(alternatives.len()) > MAX_COMBINATIONS {
             let what = "the ranges of this case need too many masks";
-            diagnostics.error(Code::LIMIT, case.span, what);
+            diagnostics.error(Code::LIMIT, case.source.span, what);
             return Vec::new();
         }
         let mut next = Vec::with_capacity(combinations.len() * alternatives.len());
@@ -227,14 +234,13 @@ fn range_masks(low: &BigInt, high: &BigInt, ty: Scalar) -> Masks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diag::Span;
     use crate::ir::{FieldRef, HeaderId};
 
     fn case(elements: &[KeysetElement], next: Next) -> Case {
         Case {
             keyset: inlined::Keyset::Elements(elements.to_vec()),
             next,
-            span: Span::default(),
+            source: Source::default(),
         }
     }
 

@@ -135,6 +135,7 @@ fn exactly_the_last_case_must_match_everything() {
         select_is_valid(&Transition::Select {
             keys: keys(),
             cases: cases.collect(),
+            sources: Vec::new(),
         })
     };
     assert_eq!(check(vec![one(1, 0xff), Keyset::Default]), Ok(()));

@@ -248,7 +248,7 @@ impl Elaborator<'_> {
                 let cases = cases.into_iter().map(|(keyset, name, span)| Case {
                     keyset,
                     next: self.target_state(&name, run),
-                    span,
+                    source: self.source(span),
                 });
                 let cases = cases.collect();
                 Transition::Select { keys, cases }
