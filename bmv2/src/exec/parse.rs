@@ -10,6 +10,7 @@ use crate::numbers::shortest;
 use crate::program::{self, CaseOn, Header, KeyPart, LoadedProgram, ParseState, ParserStep, Place};
 use crate::state::State;
 use crate::steps::{padded_hex, Step};
+use crate::trace::stops::{self, StopKind};
 use crate::value_set::ValueSetState;
 
 /// Maximum number of parser states per packet. Beyond it, the parser ends with the error `ParserTimeout`.
@@ -165,10 +166,12 @@ impl<'a> Parser<'a> {
             let parse_state = &parser.states[usize::from(index)];
             if let Some(recorder) = &mut state.recorder {
                 recorder.parser_state(&parse_state.name);
+                self.stop(state, || StopKind::ParserState(parse_state.name.clone()));
             }
-            for step in &parse_state.steps {
+            for (number, step) in parse_state.steps.iter().enumerate() {
                 if state.recorder.is_some() {
                     self.log_step(step, state);
+                    self.stop(state, || StopKind::ParserStatement(number));
                 }
                 if let Err(error) = self.step(step, state, ctx) {
                     return error;
@@ -176,6 +179,9 @@ impl<'a> Parser<'a> {
             }
             if ctx.fault.is_some() {
                 return parser.errors.no_error;
+            }
+            if state.recorder.is_some() {
+                self.stop(state, || StopKind::ParserTransition);
             }
             at = match self.next(parse_state, state) {
                 Ok(next) => next,
@@ -186,6 +192,12 @@ impl<'a> Parser<'a> {
             }
         }
         parser.errors.no_error
+    }
+
+    /// Records a stop, if a debugger records.
+    #[cold]
+    fn stop(&mut self, state: &mut State, kind: impl FnOnce() -> StopKind) {
+        stops::stop(self.program, state, self.phv, || (kind(), None));
     }
 
     #[cold]
