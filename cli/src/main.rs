@@ -6,6 +6,7 @@
 mod check_pcap;
 mod compare_drivers;
 mod ctrl;
+mod debug;
 mod doctor;
 mod exit;
 mod experiment;
@@ -77,6 +78,7 @@ enum Command {
     CompareDrivers(compare_drivers::CompareArgs),
     Completions(manual::CompletionsArgs),
     Ctrl(alfirk_ctrl::CtrlArgs),
+    Debug(debug::Args),
     Doctor(doctor::Args),
     Experiment(experiment::Args),
     Fmt(fmt::Args),
@@ -111,6 +113,7 @@ impl Command {
             Command::CompareDrivers(args) => compare_drivers::run(args),
             Command::Completions(args) => manual::completions(&args, Cli::command()),
             Command::Ctrl(args) => ctrl::run(&args),
+            Command::Debug(args) => debug::run(&args),
             Command::Doctor(args) => doctor::run(&args),
             Command::Experiment(args) => experiment::run(args),
             Command::Fmt(args) => fmt::run(&args),
@@ -151,7 +154,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
         "Experiments",
         &["run", "experiment", "reproduce", "compare-drivers"],
     ),
-    ("P4", &["p4c", "stf", "ptf", "new", "fmt", "lsp"]),
+    ("P4", &["p4c", "stf", "ptf", "debug", "new", "fmt", "lsp"]),
     (
         "Fabric",
         &["switch", "ctrl", "cli", "link", "host", "topology", "vxlan"],
