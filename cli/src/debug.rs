@@ -103,12 +103,7 @@ impl Host for Disk {
         let named = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
         let content = std::fs::read(path).map_err(|error| named(&error))?;
         let frames = capture::read(&content).map_err(|error| named(&error))?;
-        let frames: Result<Vec<_>, _> = frames.collect();
-        let frames = frames.map_err(|error| named(&error))?;
-        Ok(frames
-            .into_iter()
-            .map(|frame| frame.bytes.to_vec())
-            .collect())
+        Ok(frames.into_iter().map(|frame| frame.bytes).collect())
     }
 }
 

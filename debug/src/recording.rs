@@ -59,7 +59,8 @@ pub struct Recording {
     first_kept: usize,
     /// Commands that were not executed, with the reasons.
     failures: Vec<Failure>,
-    states: BTreeMap<String, (Option<Place>, Vec<Option<Place>>)>,
+    /// Places of parser states and their statements, by the states' names and whether the parser is that of egress.
+    states: BTreeMap<(bool, String), (Option<Place>, Vec<Option<Place>>)>,
     position: Position,
     words: Vec<u64>,
 }
@@ -75,10 +76,14 @@ impl Recording {
                 column: 0,
             })
         };
-        let states = parsers.iter().flat_map(|parser| &parser.states);
-        let states = states.map(|state| {
+        let states = parsers.iter().flat_map(|parser| {
+            let is_egress = parser.parser.starts_with("egress");
+            parser.states.iter().map(move |state| (is_egress, state))
+        });
+        let states = states.map(|(is_egress, state)| {
             let operations = state.operations.iter().map(place).collect();
-            (state.state.clone(), (place(&state.position), operations))
+            let key = (is_egress, state.state.clone());
+            (key, (place(&state.position), operations))
         });
         Recording {
             lines,
@@ -169,14 +174,15 @@ impl Recording {
         let mut places: Vec<Option<Place>> = Vec::with_capacity(stops.stops.len());
         for stop in &stops.stops {
             let parser_place = |number: Option<usize>| {
-                let (place, operations) = self.states.get(state?)?;
+                let (place, operations) = self.states.get(state.as_ref()?)?;
                 let operation = number.and_then(|number| operations.get(number)?.as_ref());
                 operation.or(place.as_ref()).cloned()
             };
             places.push(match &stop.kind {
                 StopKind::ParserState(name) => {
-                    state = Some(name.as_str());
-                    let found = self.states.get(name.as_str());
+                    let key = (stop.block.starts_with("egress"), name.clone());
+                    let found = self.states.get(&key);
+                    state = Some(key);
                     found.and_then(|(place, _)| place.clone())
                 }
                 StopKind::ParserStatement(number) => parser_place(Some(*number)),

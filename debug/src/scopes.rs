@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use alfirk_bmv2::trace::stops::{CellKind, CellValue};
+use alfirk_bmv2::trace::stops::{CellKind, CellValue, Stop};
 use alfirk_bmv2::trace::{Variable, VariableKind};
 use alfirk_bmv2::{EntryTarget, KeyMatch, LoadedProgram, Switch};
 use num_bigint::BigInt;
@@ -101,7 +101,8 @@ impl Scopes {
 
     /// Returns the variable that a path means: the full name, or that without the name of a parameter in front. A local
     /// variable of an action or a control may be named without them.
-    pub fn find(&self, path: &[String], action: Option<u16>) -> Option<&Variable> {
+    pub fn find(&self, path: &[String], stop: Option<&Stop>) -> Option<&Variable> {
+        let action = stop.and_then(|stop| stop.action);
         let full = path.join(".");
         let without = path
             .get(1..)
@@ -120,12 +121,24 @@ impl Scopes {
         let parameter = candidates().find(|variable| {
             matches!(variable.kind, VariableKind::Parameter(_)) && variable.name == full
         });
+        let of_gress = || {
+            let prefix = gress_prefix(stop)?;
+            let full = format!("{prefix}{full}");
+            name_is(&full).or_else(|| {
+                let rest = format!(".{}", without.as_deref()?);
+                candidates().find(|variable| {
+                    let name = full_name(variable);
+                    name.starts_with(prefix) && name.ends_with(&rest)
+                })
+            })
+        };
         let local = || {
             candidates().find(|variable| {
                 variable.kind == VariableKind::Local && plain_name(&variable.name) == full
             })
         };
         parameter
+            .or_else(of_gress)
             .or_else(|| name_is(&full))
             .or_else(|| name_is(without.as_deref()?))
             .or_else(|| {
@@ -138,7 +151,7 @@ impl Scopes {
     }
 
     /// Returns the validity bit of the header that a path means.
-    fn validity(&self, path: &[String]) -> Option<&Variable> {
+    fn validity(&self, path: &[String], stop: Option<&Stop>) -> Option<&Variable> {
         let full = path.join(".");
         let without = path.get(1..).map(|rest| rest.join(".")).unwrap_or_default();
         let is = |wanted: &str| {
@@ -148,7 +161,19 @@ impl Scopes {
                 variable.kind == VariableKind::Validity && variable.owner == wanted
             })
         };
-        is(&full).or_else(|| is(&without))
+        let prefix = gress_prefix(stop);
+        let of_gress = prefix.and_then(|prefix| {
+            is(&format!("{prefix}{full}")).or_else(|| {
+                let rest = format!(".{without}");
+                let mut all = self.variables.iter();
+                all.find(|variable| {
+                    variable.kind == VariableKind::Validity
+                        && variable.owner.starts_with(prefix)
+                        && variable.owner.ends_with(&rest)
+                })
+            })
+        });
+        of_gress.or_else(|| is(&full)).or_else(|| is(&without))
     }
 
     /// Returns the value of a variable.
@@ -226,6 +251,18 @@ impl Scopes {
                 return cells(recording, switch, group, start, count);
             }
         };
+        let mut all = all;
+        if *group == Group::Locals {
+            let names: Vec<String> = all
+                .iter()
+                .map(|row| plain_name(&row.name).to_owned())
+                .collect();
+            for (at, row) in all.iter_mut().enumerate() {
+                if names.iter().filter(|name| **name == names[at]).count() == 1 {
+                    row.name.clone_from(&names[at]);
+                }
+            }
+        }
         all.into_iter().skip(start).take(count).collect()
     }
 
@@ -279,6 +316,15 @@ impl Scopes {
             (!is_statement).then(|| folder(&info.name, &value, Group::Table(index)))
         });
         rows.collect()
+    }
+}
+
+/// Returns the prefix by which the compiler distinguishes the headers of ingress and egress, where they have separate ones.
+fn gress_prefix(stop: Option<&Stop>) -> Option<&'static str> {
+    match stop?.block.split(' ').next()? {
+        "ingress" => Some("ingress_"),
+        "egress" => Some("egress_"),
+        _ => None,
     }
 }
 
@@ -541,22 +587,21 @@ pub struct Visible<'a> {
 }
 
 impl Visible<'_> {
-    fn action(&self) -> Option<u16> {
-        let recording = self.recording;
-        recording.stop(recording.position())?.action
+    fn stop(&self) -> Option<&Stop> {
+        self.recording.stop(self.recording.position())
     }
 }
 
 impl Names for Visible<'_> {
     fn variable(&self, path: &[String]) -> Result<Value, String> {
-        let found = self.scopes.find(path, self.action());
+        let found = self.scopes.find(path, self.stop());
         let found = found
             .ok_or_else(|| format!("`{}` is not a variable of the program", path.join(".")))?;
         self.scopes.value(found, self.recording.words())
     }
 
     fn is_valid(&self, path: &[String]) -> Result<bool, String> {
-        let found = self.scopes.validity(path);
+        let found = self.scopes.validity(path, self.stop());
         let found =
             found.ok_or_else(|| format!("`{}` is not a header of the program", path.join(".")))?;
         let bit = self.recording.words().get(usize::from(found.slot));

@@ -297,8 +297,7 @@ impl Debugger {
                 events.push(event("exited", json!({"exitCode": 1})));
                 events.push(event("terminated", Value::Null));
                 self.exit_code = Some(1);
-                let line = error.lines().find(|line| !line.trim().is_empty());
-                return Err(line.unwrap_or("the program cannot be compiled").to_owned());
+                return Err(first_error(&error));
             }
         }
         Ok(())
@@ -950,10 +949,9 @@ impl Run {
                 .ok_or_else(|| format!("`{header}` is not a header"));
         }
         let stop = self.recording.stop(self.recording.position());
-        let action = stop.and_then(|stop| stop.action);
         // Names of compiled programs need not be expressions.
         let full: Vec<String> = expression.split('.').map(str::to_owned).collect();
-        if let Some(variable) = self.scopes.find(&full, action) {
+        if let Some(variable) = self.scopes.find(&full, stop) {
             return Ok(of(variable));
         }
         let (array, cell) = self.register_cell(expression)?;
@@ -992,15 +990,27 @@ impl Run {
     fn data_trigger(&self, expression: &str) -> Result<Trigger, String> {
         let expression = expression.trim();
         let stop = self.recording.stop(self.recording.position());
-        let action = stop.and_then(|stop| stop.action);
         let full: Vec<String> = expression.split('.').map(str::to_owned).collect();
-        match self.scopes.find(&full, action) {
+        match self.scopes.find(&full, stop) {
             Some(variable) => Ok(Trigger::Words(variable.slot, variable.words().len())),
             None => {
                 let (array, cell) = self.register_cell(expression)?;
                 Ok(Trigger::Register(array, cell))
             }
         }
+    }
+}
+
+/// Returns the first message of a compiler's report, with its place.
+fn first_error(report: &str) -> String {
+    let mut lines = report
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty());
+    let first = lines.next().unwrap_or("the program cannot be compiled");
+    match lines.next().and_then(|line| line.strip_prefix("--> ")) {
+        Some(place) => format!("{place}: {first}"),
+        None => first.to_owned(),
     }
 }
 
