@@ -22,6 +22,7 @@ use crate::pre::PreLimits;
 use crate::program::LoadedProgram;
 use crate::state::State;
 use crate::steps::Step;
+use crate::trace::stops::{Override, StopRecorder, Stops};
 use crate::trace::{Recorder, TraceEvent};
 use alfirk_packet_io::frame::SplitFrame;
 use direct::DirectPorts;
@@ -202,6 +203,41 @@ impl Switch {
     pub fn set_log(&mut self, on: bool) {
         self.logs = on;
         self.record();
+    }
+
+    /// Starts recording stops of a debugger, which sets these values at them. Tracing must be on ([`Switch::set_trace`]).
+    pub fn record_stops(&mut self, overrides: Vec<Override>) {
+        let state = self.loaded.as_mut().map(|loaded| &mut loaded.state);
+        if let Some(recorder) = state.and_then(|state| state.recorder.as_mut()) {
+            recorder.stops = Some(Box::new(StopRecorder::new(overrides)));
+        }
+    }
+
+    /// Ends the recording of stops, and returns them.
+    pub fn take_stops(&mut self) -> Stops {
+        let state = self.loaded.as_mut().map(|loaded| &mut loaded.state);
+        let stops = state
+            .and_then(|state| state.recorder.as_mut())
+            .and_then(|recorder| recorder.stops.take());
+        stops.map(|mut stops| stops.take()).unwrap_or_default()
+    }
+
+    /// Returns a copy of the switch with its state. Packets that wait in queues cannot enter the copy.
+    pub fn fork(&self) -> Switch {
+        Switch {
+            options: self.options.clone(),
+            loaded: self.loaded.as_ref().map(|loaded| Loaded {
+                program: loaded.program.clone(),
+                state: loaded.state.clone(),
+            }),
+            generation: self.generation,
+            traces: self.traces,
+            logs: self.logs,
+            logged: self.logged,
+            pool: self.pool.fork(),
+            direct: self.direct.clone(),
+            covered: self.covered.copy(),
+        }
     }
 
     /// Adds the number of frames of the current program to the count of logged frames. The next program continues this
@@ -397,6 +433,14 @@ impl Processor<'_> {
         }
     }
 
+    /// Sets the block that processes the packet, for a debugger.
+    #[inline]
+    pub fn enter_block(&mut self, name: &'static str) {
+        if let Some(recorder) = &mut self.state.recorder {
+            recorder.enter_block(name);
+        }
+    }
+
     /// Records a log step of the current packet, if the switch logs.
     #[inline]
     pub fn log(&mut self, step: impl FnOnce() -> Step) {
@@ -553,6 +597,7 @@ impl Processor<'_> {
         {
             if let Some(recorder) = &mut self.state.recorder {
                 recorder.select_packet(ctx.number, ctx.copy, words);
+                recorder.enter_block("parser");
             }
             *payload = parse(self.program, self.state, words, frame, ctx);
             if let Some(recorder) = &mut self.state.recorder {
@@ -563,6 +608,7 @@ impl Processor<'_> {
 
     /// Runs the code of a pipeline on a packet, and records traces and log lines.
     pub fn run_pipeline(&mut self, packet: &mut Packet, name: &'static str, start: Pc) {
+        self.enter_block(name);
         self.log(|| Step::PipelineStart(name));
         self.run(packet, start);
         self.record_changes(packet);
@@ -681,6 +727,7 @@ impl Processor<'_> {
                 return None;
             }
         }
+        self.enter_block("deparser");
         let Packet {
             words,
             frame,

@@ -403,6 +403,14 @@ impl Processor<'_> {
         };
         let (parser, program) = (&gress.parser, self.program);
         log(self.state, || Step::ParserStart);
+        if let Some(recorder) = &mut self.state.recorder {
+            let tofino = self.program.tofino.as_ref();
+            let is_ingress = tofino.is_some_and(|of| std::ptr::eq(gress, &raw const of.ingress));
+            recorder.enter_block(match is_ingress {
+                true => "ingress parser",
+                false => "egress parser",
+            });
+        }
         let code = (self.compiled, parser);
         let (error, cursor) = parse_with(program, code, self.state, words, frame, ctx);
         *payload = cursor;

@@ -7,6 +7,7 @@ mod check_pcap;
 mod compare_drivers;
 mod coverage;
 mod ctrl;
+mod debug;
 mod doctor;
 mod exit;
 mod experiment;
@@ -79,6 +80,7 @@ enum Command {
     Completions(manual::CompletionsArgs),
     Coverage(coverage::Args),
     Ctrl(alfirk_ctrl::CtrlArgs),
+    Debug(debug::Args),
     Doctor(doctor::Args),
     Experiment(experiment::Args),
     Fmt(fmt::Args),
@@ -114,6 +116,7 @@ impl Command {
             Command::Completions(args) => manual::completions(&args, Cli::command()),
             Command::Coverage(args) => coverage::run(&args),
             Command::Ctrl(args) => ctrl::run(&args),
+            Command::Debug(args) => debug::run(&args),
             Command::Doctor(args) => doctor::run(&args),
             Command::Experiment(args) => experiment::run(args),
             Command::Fmt(args) => fmt::run(&args),
@@ -156,7 +159,9 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ),
     (
         "P4",
-        &["p4c", "stf", "ptf", "coverage", "new", "fmt", "lsp"],
+        &[
+            "p4c", "stf", "ptf", "debug", "coverage", "new", "fmt", "lsp",
+        ],
     ),
     (
         "Fabric",

@@ -140,6 +140,7 @@ pub fn compile_program(target: Target, file: Option<&Path>) -> Result<CompiledPr
         json,
         p4info,
         warnings,
+        parsers: _,
     } = compiled.map_err(|error| match error {
         CompileError::Read { .. } => Failure::bad_input(error),
         // The compiler's report has lines of its own.

@@ -45,7 +45,7 @@ def _scope(text: str) -> str | None:
 def files_named_in_the_manifest_exist() -> None:
     manifest = _json("package.json")
     assert (EXTENSION / manifest["main"]).is_file()
-    (language,) = manifest["contributes"]["languages"]
+    language, _ = manifest["contributes"]["languages"]
     assert _json(language["configuration"])["comments"]["lineComment"] == "//"
     (grammar,) = manifest["contributes"]["grammars"]
     assert _json(grammar["path"])["scopeName"] == grammar["scopeName"]
@@ -75,6 +75,21 @@ def every_pattern_of_the_grammar_compiles() -> None:
 )
 def samples_get_the_expected_scopes(text: str, scope: str) -> None:
     assert _scope(text) == scope
+
+
+def launch_attributes_match_those_of_the_debugger() -> None:
+    (debugger,) = _json("package.json")["contributes"]["debuggers"]
+    attributes = debugger["configurationAttributes"]["launch"]["properties"]
+    server = (ROOT / "debug" / "src" / "server.rs").read_text()
+    fields = re.findall(r"^    pub (\w+):", server.split("pub struct Launch {")[1].split("\n}")[0], re.M)
+    camel = {re.sub(r"_(\w)", lambda letter: letter[1].upper(), field) for field in fields}
+    assert set(attributes) == camel - {"noDebug"}  # which editors set themselves
+
+
+def commands_of_the_manifest_are_registered() -> None:
+    source = (EXTENSION / "extension.js").read_text()
+    for command in _json("package.json")["contributes"]["commands"]:
+        assert f'registerCommand("{command["command"]}"' in source
 
 
 def manifest_settings_match_the_settings_of_the_server() -> None:

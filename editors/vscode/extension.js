@@ -19,7 +19,52 @@ function options() {
     return given;
 }
 
+/** The launch configuration of a packet test: the program has the test's name, with the ending .p4. */
+function testConfiguration(uri, noDebug) {
+    const settings = options();
+    return {
+        type: "alfirk",
+        request: "launch",
+        name: noDebug ? "Run packet test" : "Debug packet test",
+        program: uri.fsPath.replace(/\.stf$/, ".p4"),
+        test: uri.fsPath,
+        noDebug,
+        ...(settings.arch && { arch: settings.arch }),
+        ...(settings.includeDirs && { includeDirs: settings.includeDirs }),
+        ...(settings.defines && { defines: settings.defines }),
+    };
+}
+
+/** Debugger, commands and lenses of packet tests. */
+function debugging() {
+    const start = (noDebug) => (uri) => {
+        const test = uri ?? vscode.window.activeTextEditor?.document.uri;
+        return test && vscode.debug.startDebugging(undefined, testConfiguration(test, noDebug));
+    };
+    const lenses = {
+        provideCodeLenses(document) {
+            const top = new vscode.Range(0, 0, 0, 0);
+            const lens = (title, command) =>
+                new vscode.CodeLens(top, { title, command, arguments: [document.uri] });
+            return [lens("Run packet test", "alfirk.runTest"), lens("Debug packet test", "alfirk.debugTest")];
+        },
+    };
+    const adapter = {
+        createDebugAdapterDescriptor() {
+            const command = vscode.workspace.getConfiguration("alfirk").get("command");
+            return new vscode.DebugAdapterExecutable(command, ["debug"]);
+        },
+    };
+    return [
+        vscode.commands.registerCommand("alfirk.runTest", start(true)),
+        vscode.commands.registerCommand("alfirk.debugTest", start(false)),
+        vscode.languages.registerCodeLensProvider({ scheme: "file", language: "stf" }, lenses),
+        vscode.debug.registerDebugAdapterDescriptorFactory("alfirk", adapter),
+    ];
+}
+
 async function activate(context) {
+    context.subscriptions.push(...debugging());
     const command = vscode.workspace.getConfiguration("alfirk").get("command");
     const server = { command, args: ["lsp", "--stdio"] };
     client = new LanguageClient("alfirk", "Alfirk (P4_16)", server, {

@@ -60,21 +60,21 @@ pub enum StreamAction {
     Close(ClientId, Status),
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct RoleState {
     /// Highest election id that any primary of this role has had.
     highest: Option<u128>,
     primary: Option<ClientId>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Session {
     role: RoleKey,
     election_id: Option<u128>,
 }
 
 /// Arbitration state of one device: its clients and roles.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Arbitration {
     device_id: u64,
     sessions: BTreeMap<ClientId, Session>,

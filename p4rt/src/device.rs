@@ -24,7 +24,7 @@ pub struct Device {
 }
 
 /// P4Runtime state of a program, in addition to the state that the switch core stores.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Pipeline {
     pub schema: Arc<Schema>,
     pub config: Arc<ForwardingPipelineConfig>,
@@ -38,6 +38,14 @@ pub struct Pipeline {
 }
 
 impl Device {
+    /// Returns a copy of the device with its state; see [`Switch::fork`].
+    pub fn fork(&self) -> Device {
+        Device {
+            switch: self.switch.fork(),
+            pipeline: self.pipeline.clone(),
+        }
+    }
+
     /// Returns the switch and its pipeline. An error if no pipeline config is set.
     pub fn configured(&self) -> Result<(&Switch, &Pipeline), Status> {
         let pipeline = self.pipeline.as_ref().ok_or_else(no_pipeline)?;

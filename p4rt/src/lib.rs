@@ -145,6 +145,25 @@ impl Server {
         &self.active.switch
     }
 
+    /// Returns a copy of the server and its switch, with their state but without events that wait for [`Server::poll`]. Clients
+    /// of the server are clients of the copy.
+    pub fn fork(&self) -> Server {
+        Server {
+            active: self.active.fork(),
+            saved: self.saved.as_ref().map(Device::fork),
+            arbitration: self.arbitration.clone(),
+            streams: self.streams.clone(),
+            next_client: self.next_client,
+            down: self.down.clone(),
+            epoch: self.epoch,
+            events: VecDeque::new(),
+            waiting: 0,
+            effects: Effects::default(),
+            counters: self.counters.clone(),
+            programs: self.programs.clone(),
+        }
+    }
+
     /// Returns the packet counters since the start of the server.
     pub fn counters(&self) -> &Counters {
         &self.counters

@@ -12,7 +12,7 @@ use alfirk_bmv2::EntryHandle;
 
 /// Data of table entries that the switch core does not store, such as the controller's metadata. Most entries have
 /// none.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct TableMetadata {
     pub(super) entries: FxHashMap<(u32, EntryHandle), EntryMetadata>,
     pub(super) defaults: FxHashMap<u32, EntryMetadata>,
@@ -20,7 +20,7 @@ pub struct TableMetadata {
     pub(super) defaults_set: FxHashSet<u32>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct EntryMetadata {
     pub(super) metadata: Vec<u8>,
     pub(super) controller_metadata: u64,
@@ -74,7 +74,7 @@ impl TableMetadata {
 
 /// Members, groups and one-shots of action profiles, as the controllers wrote them. A one-shot is a table entry with
 /// its own set of actions.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct ProfileMetadata {
     pub(super) members: BTreeMap<(u32, u32), ActionProfileMember>,
     pub(super) groups: BTreeMap<(u32, u32), ActionProfileGroup>,

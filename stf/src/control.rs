@@ -1,6 +1,7 @@
 //! Execution of test commands by P4Runtime requests.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use alfirk_bmv2_json::MatchType;
 use alfirk_p4runtime::p4::config::v1::{self as info, P4Info};
@@ -21,7 +22,7 @@ use crate::target::{Target, DEVICE_ID};
 /// The primary P4Runtime controller of a switch under test, which executes the commands of a test.
 pub struct Control<T> {
     target: T,
-    info: P4Info,
+    info: Arc<P4Info>,
     /// Table entries by the handles that the test has given them.
     handles: BTreeMap<String, p4::TableEntry>,
     /// Multicast nodes, indexed by their numbers, which follow the order of creation.
@@ -32,6 +33,7 @@ pub struct Control<T> {
 }
 
 /// A multicast node, which makes one copy for each of its ports, all with the same replication id.
+#[derive(Clone)]
 struct Node {
     rid: u32,
     replicas: Vec<p4::Replica>,
@@ -40,7 +42,7 @@ struct Node {
 }
 
 /// Destinations of a clone session.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Session {
     replicas: Vec<p4::Replica>,
     /// Multicast group whose copies are made in addition to those of `replicas`.
@@ -86,7 +88,7 @@ impl<T: Target> Control<T> {
     pub fn new(target: T, info: P4Info) -> Control<T> {
         Control {
             target,
-            info,
+            info: Arc::new(info),
             handles: BTreeMap::new(),
             nodes: Vec::new(),
             groups: BTreeMap::new(),
@@ -94,7 +96,24 @@ impl<T: Target> Control<T> {
         }
     }
 
+    /// Returns a controller in the same state, of another switch in the same state.
+    pub fn with_target<U: Target>(&self, target: U) -> Control<U> {
+        Control {
+            target,
+            info: self.info.clone(),
+            handles: self.handles.clone(),
+            nodes: self.nodes.clone(),
+            groups: self.groups.clone(),
+            sessions: self.sessions.clone(),
+        }
+    }
+
     /// Returns the switch.
+    pub fn target_ref(&self) -> &T {
+        &self.target
+    }
+
+    /// Returns the switch, to send packets and requests to it.
     pub fn target(&mut self) -> &mut T {
         &mut self.target
     }

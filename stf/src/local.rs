@@ -5,6 +5,7 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use alfirk_bmv2::coverage::Covered;
+use alfirk_bmv2::trace::stops::{Override, Stops};
 use alfirk_bmv2::trace::TraceLine;
 use alfirk_bmv2::{CloneSession, QueueState, Replica, Switch, SwitchOptions};
 use alfirk_p4rt::{ClientId, Event, Programs, Server};
@@ -79,6 +80,30 @@ impl Local {
             now,
         };
         Ok((local, info))
+    }
+
+    /// Returns a copy of the switch with its state.
+    pub fn fork(&self) -> Local {
+        Local {
+            server: self.server.fork(),
+            client: self.client,
+            now: self.now,
+        }
+    }
+
+    /// Returns the switch.
+    pub fn switch(&self) -> &Switch {
+        self.server.switch()
+    }
+
+    /// Starts recording a debugger's stops; see [`Switch::record_stops`].
+    pub fn record_stops(&mut self, overrides: Vec<Override>) {
+        self.server.switch_mut().record_stops(overrides);
+    }
+
+    /// Ends the recording of stops, and returns them.
+    pub fn take_stops(&mut self) -> Stops {
+        self.server.switch_mut().take_stops()
     }
 
     /// Returns the trace since the last call.

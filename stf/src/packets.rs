@@ -17,7 +17,7 @@ pub struct Failure {
 }
 
 /// Received and expected packets by port.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Packets {
     /// By port, the expected packets: line of the test and pattern; a pattern `None` matches any packet.
     expected: BTreeMap<u32, Vec<(usize, Option<Pattern>)>>,

@@ -3,10 +3,13 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use alfirk_bmv2::coverage::Covered;
+use alfirk_bmv2::trace::stops::{Override, Stops};
 use alfirk_bmv2::trace::TraceLine;
+use alfirk_bmv2::Switch;
 
 use crate::control::Control;
 use crate::local::{Local, Records};
@@ -19,7 +22,7 @@ pub struct Session {
     control: Control<Local>,
     packets: Packets,
     /// BMv2 JSON of the program, whose headers name the fields in which packets differ.
-    json: String,
+    json: Arc<str>,
 }
 
 /// A value that a command has read from the switch.
@@ -47,7 +50,7 @@ impl Session {
         Ok(Session {
             control: Control::new(local, info),
             packets: Packets::default(),
-            json: json.to_owned(),
+            json: json.into(),
         })
     }
 
@@ -109,6 +112,45 @@ pub fn run_here(json: &str, lines: &[Line], seed: u64) -> Result<Vec<Failure>, S
 }
 
 impl Session {
+    /// Executes one command of a test. Returns the failure, if the command is not executed; packets are compared by
+    /// [`Session::failures`].
+    pub fn step(&mut self, line: &Line) -> Option<Failure> {
+        let failed = self.apply(line).err();
+        failed.map(|message| Failure {
+            line: Some(line.number),
+            message,
+        })
+    }
+
+    /// Compares the packets that have left since the start with those that the executed commands expect.
+    pub fn failures(&self) -> Vec<Failure> {
+        self.packets.failures(&self.json)
+    }
+
+    /// Returns a copy of the session: the switch with its state, and the packets.
+    pub fn fork(&self) -> Session {
+        Session {
+            control: self.control.with_target(self.control.target_ref().fork()),
+            packets: self.packets.clone(),
+            json: self.json.clone(),
+        }
+    }
+
+    /// Returns the switch.
+    pub fn switch(&self) -> &Switch {
+        self.control.target_ref().switch()
+    }
+
+    /// Starts recording a debugger's stops; see [`Switch::record_stops`].
+    pub fn record_stops(&mut self, overrides: Vec<Override>) {
+        self.control.target().record_stops(overrides);
+    }
+
+    /// Ends the recording of stops, and returns them.
+    pub fn take_stops(&mut self) -> Stops {
+        self.control.target().take_stops()
+    }
+
     /// Executes all commands of a test, and returns its failures, ordered by line; failures without a line are last.
     pub fn run(&mut self, lines: &[Line]) -> Vec<Failure> {
         let done: Result<_, Infallible> = ready(run(&mut self.control, lines, &self.json));

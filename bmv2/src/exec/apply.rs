@@ -10,7 +10,7 @@ use crate::numbers::{number, shortest};
 use crate::program::{Calculation, LoadedProgram, Table};
 use crate::steps::{padded_hex, short_hex, EntryKey, Step};
 use crate::tables::{ActionRef, EntryHandle, Target};
-use crate::trace::{candidates, NamedValue, TraceEvent};
+use crate::trace::{candidates, stops, NamedValue, TraceEvent};
 
 /// Value stored in the field that receives the index of the matching entry, after a table miss. Direct registers use
 /// this field; the value is larger than any index.
@@ -31,6 +31,7 @@ pub(crate) fn apply(vm: &mut Interpreter, phv: &mut [u64], at: usize) -> (Option
 fn apply_recorded(vm: &mut Interpreter, phv: &mut [u64], at: usize) -> (Option<Pc>, Pc) {
     let program = vm.program;
     let table = &program.tables[at];
+    stops::stop_at_table(program, vm.state, phv, at);
     let number = |slot: usize, bits| number(&phv[slot..slot + words_of(bits)]);
     let key = table.keys.iter().map(|key| NamedValue {
         name: key.name.clone(),

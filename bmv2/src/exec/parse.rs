@@ -12,6 +12,7 @@ use crate::program::{
 };
 use crate::state::State;
 use crate::steps::{padded_hex, Step};
+use crate::trace::stops::{self, StopKind};
 use crate::value_set::ValueSetState;
 
 /// Maximum number of parser states per packet. Beyond it, the parser ends with the error `ParserTimeout`.
@@ -167,10 +168,12 @@ impl<'a> Parser<'a> {
             let parse_state = &parser.states[usize::from(index)];
             if let Some(recorder) = &mut state.recorder {
                 recorder.parser_state(&parse_state.name);
+                self.stop(state, || StopKind::ParserState(parse_state.name.clone()));
             }
-            for step in &parse_state.steps {
+            for (number, step) in parse_state.steps.iter().enumerate() {
                 if state.recorder.is_some() {
                     self.log_step(step, state);
+                    self.stop(state, || StopKind::ParserStatement(number));
                 }
                 if let Err(error) = self.step(step, state, ctx) {
                     return error;
@@ -178,6 +181,9 @@ impl<'a> Parser<'a> {
             }
             if ctx.fault.is_some() {
                 return parser.errors.no_error;
+            }
+            if state.recorder.is_some() {
+                self.stop(state, || StopKind::ParserTransition);
             }
             at = match self.next(parse_state, state) {
                 Ok(next) => next,
@@ -188,6 +194,12 @@ impl<'a> Parser<'a> {
             }
         }
         parser.errors.no_error
+    }
+
+    /// Records a stop, if a debugger records.
+    #[cold]
+    fn stop(&mut self, state: &mut State, kind: impl FnOnce() -> StopKind) {
+        stops::stop(self.program, state, self.phv, || (kind(), None));
     }
 
     #[cold]

@@ -11,7 +11,7 @@ use crate::externs::meter::Color;
 use crate::program::{source, LoadedProgram, Note};
 use crate::state::State;
 use crate::steps::Step;
-use crate::trace::TraceEvent;
+use crate::trace::{stops, TraceEvent};
 use alfirk_bmv2_json::SourceInfo;
 
 /// Limit of log messages per packet and pipeline; further ones are discarded.
@@ -158,11 +158,15 @@ impl Interpreter<'_> {
 
 /// Adds a note of the program to traces and the log.
 #[cold]
-fn note(program: &LoadedProgram, state: &mut State, phv: &[u64], index: u16) {
+fn note(program: &LoadedProgram, state: &mut State, phv: &mut [u64], index: u16) {
     let Some(mut recorder) = state.recorder.take() else {
         return;
     };
     let note = &program.notes[usize::from(index)];
+    if matches!(note, Note::Test(_)) {
+        state.recorder = Some(recorder);
+        return stops::note(program, state, phv, note, false);
+    }
     // What changed before is the effect of an earlier statement.
     recorder.changes(program, phv);
     let access = access(program, phv, note);
@@ -172,7 +176,9 @@ fn note(program: &LoadedProgram, state: &mut State, phv: &[u64], index: u16) {
             recorder.record(event);
         }
     }
+    let has_access = access.is_some_and(|access| access.is_inside());
     state.recorder = Some(recorder);
+    stops::note(program, state, phv, note, has_access);
 }
 
 /// An array that a packet accesses.
@@ -230,6 +236,7 @@ fn log_note(state: &State, phv: &[u64], note: &Note, access: Option<&Access>) ->
     let at = |info: &SourceInfo| format!("{}({}) ", info.filename, info.line);
     Step::Note(match note {
         Note::Action(name) => format!("Action {name}"),
+        Note::Test(_) => String::new(),
         Note::Primitive(None) => "Primitive (no source info)".to_owned(),
         Note::Primitive(Some(info)) => format!("{}Primitive {}", at(info), info.source_fragment),
         Note::Condition { info, name, holds } => {

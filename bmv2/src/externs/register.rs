@@ -91,6 +91,12 @@ impl Register {
         }
     }
 
+    /// Returns the words of a cell, least significant first; zeros for an index beyond the array.
+    pub(crate) fn words(&self, index: u64) -> Vec<u64> {
+        let value = self.read(index);
+        (0..self.words).map(|at| value.word(at)).collect()
+    }
+
     pub(crate) fn write(&mut self, index: u64, value: &Big) {
         if index < self.size as u64 {
             let (start, value) = (index as usize * self.words, value.truncate(self.bits));

@@ -211,6 +211,7 @@ impl<'a> Loader<'a> {
                 Node::Conditional(json) => {
                     let at = format!("condition {}", json.name);
                     self.locate(json.source_info.as_ref());
+                    self.note(|| Note::Test(json.source_info.clone()));
                     let cond = self.node(&json.expression, Scope::plain(&at))?;
                     let mut jumps = self.branch(&cond, false)?;
                     self.end_statement();

@@ -11,6 +11,8 @@ pub(crate) enum Note {
     Action(String),
     /// A primitive starts.
     Primitive(Option<SourceInfo>),
+    /// A condition is about to be evaluated. Only debuggers record it.
+    Test(Option<SourceInfo>),
     /// A condition of this name was evaluated.
     Condition {
         info: Option<SourceInfo>,

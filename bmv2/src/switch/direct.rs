@@ -9,7 +9,7 @@ use crate::effects::{get, set, Effects, Packet, QueueState};
 use crate::pre::Replica;
 
 /// The ports without queues, whose packets pass egress directly.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct DirectPorts {
     /// Whether any port is direct.
     any: bool,

@@ -25,6 +25,14 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
+    /// Returns a pool without buffers for a copy of the switch.
+    pub fn fork(&self) -> Pool {
+        Pool {
+            is_recorded: self.is_recorded,
+            ..Pool::default()
+        }
+    }
+
     /// Returns a packet whose words are the program's constants and zeros.
     pub fn packet(&mut self, program: &LoadedProgram, frame: SharedFrame) -> Box<Packet> {
         match self.packets.pop() {

@@ -5,14 +5,17 @@
 
 mod candidates;
 mod recorder;
+pub mod stops;
 mod text;
 mod tree;
+mod variables;
 
 use serde::Serialize;
 
 pub(crate) use self::candidates::candidates;
 pub(crate) use self::recorder::Recorder;
 pub use self::tree::{trees, PacketTree};
+pub use self::variables::{Variable, VariableKind};
 
 /// A line of a trace: one step of one packet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -1,5 +1,6 @@
 //! The recorder of a switch.
 
+use super::stops::StopRecorder;
 use super::{TraceEvent, TraceLine};
 use crate::exec::headers::is_valid;
 use crate::exec::words::words_of;
@@ -29,6 +30,8 @@ pub(crate) struct Recorder {
     copies: Vec<u32>,
     pub lines: Vec<TraceLine>,
     pub log: Vec<LogLine>,
+    /// Stops of a debugger, if there is one.
+    pub stops: Option<Box<StopRecorder>>,
 }
 
 /// Number of packets for which copies are counted. With more packets in the switch, the numbers of copies may repeat.
@@ -85,6 +88,9 @@ impl Recorder {
     pub fn record(&mut self, event: TraceEvent) {
         let (packet, copy) = (self.packet, self.copy);
         if self.traces && self.lines.len() < MAX_LINES {
+            if let Some(stops) = &mut self.stops {
+                stops.line((packet, copy), &event);
+            }
             self.lines.push(TraceLine {
                 packet,
                 copy,
@@ -102,6 +108,18 @@ impl Recorder {
             rid,
             as_copy,
         });
+    }
+
+    /// Returns the numbers of the packet and copy whose steps are being recorded.
+    pub fn selected(&self) -> (u64, u32) {
+        (self.packet, self.copy)
+    }
+
+    /// Sets the block that processes the packet, for a debugger.
+    pub fn enter_block(&mut self, name: &'static str) {
+        if let Some(stops) = &mut self.stops {
+            stops.enter_block(name);
+        }
     }
 
     /// Selects the packet and copy to which the following steps belong.

@@ -1,0 +1,1077 @@
+//! The debug adapter: requests of the editor in, responses and events out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use alfirk_bmv2::trace::stops::{Override, OverrideTarget, StopKind};
+use alfirk_bmv2::trace::{Variable, VariableKind};
+use alfirk_compiler::driver::ParserPositions;
+use alfirk_compiler::preproc::normalize;
+use alfirk_stf::{Command, Line, Records, Session};
+use serde::Deserialize;
+use serde_json::{json, Value};
+
+use crate::expression::{wrapped, Expression};
+use crate::navigation::{
+    self, is_named, register, stack, Breakpoint, Direction, Halt, Step, Trigger,
+};
+use crate::recording::{Place, Recording};
+use crate::scopes::{cell_count, completions, to_words, Group, Row, Scopes};
+
+/// The only thread: the packets of the test, one after the other.
+const THREAD: u64 = 1;
+
+/// Maximum number of rows of one response, if the editor sets no limit.
+const MAX_ROWS: usize = 1000;
+
+/// Reads the programs and tests that an editor names.
+pub trait Host {
+    /// Compiles a program, or reads a compiled one.
+    ///
+    /// # Errors
+    /// The program cannot be read or has errors; the text shows them.
+    fn program(&self, launch: &Launch) -> Result<Program, String>;
+
+    /// Reads a text file.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    fn text(&self, path: &Path) -> Result<String, String>;
+
+    /// Reads the frames of a capture.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is not a capture.
+    fn capture(&self, path: &Path) -> Result<Vec<Vec<u8>>, String>;
+}
+
+/// Arguments of the request `launch`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Launch {
+    /// The P4 program, or its compiled BMv2 JSON.
+    pub program: PathBuf,
+    /// The test in the STF language.
+    pub test: Option<PathBuf>,
+    /// A capture, whose frames are the packets.
+    pub capture: Option<PathBuf>,
+    /// Commands in the STF language that precede the packets of a capture, such as table entries.
+    pub commands: Option<PathBuf>,
+    /// Ingress port of the frames of a capture.
+    #[serde(default)]
+    pub port: u32,
+    /// Whether to stop at the first statement.
+    #[serde(default)]
+    pub stop_on_entry: bool,
+    /// Whether to ignore breakpoints.
+    #[serde(default)]
+    pub no_debug: bool,
+    /// Seed of the switch's random numbers.
+    #[serde(default)]
+    pub seed: u64,
+    /// Folders for included files.
+    #[serde(default)]
+    pub include_dirs: Vec<PathBuf>,
+    /// Macros, as `NAME` or `NAME=VALUE`.
+    #[serde(default)]
+    pub defines: Vec<String>,
+    /// Architecture: `v1model`, `tna` or `t2na`.
+    pub arch: Option<String>,
+}
+
+/// A compiled program.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// The program as BMv2 JSON.
+    pub json: String,
+    /// Positions of parser states; empty for a program that was compiled before.
+    pub parsers: Vec<ParserPositions>,
+}
+
+/// Messages for the editor.
+pub type Reply = Vec<Value>;
+
+/// A debugger of one editor.
+pub struct Debugger {
+    host: Box<dyn Host>,
+    seq: u64,
+    launch: Option<Launch>,
+    run: Option<Run>,
+    /// Breakpoints by the requests that replace them: the path of a file, or the kind.
+    breakpoints: BTreeMap<String, Vec<Breakpoint>>,
+    next_id: u64,
+    groups: Vec<Group>,
+    supports_invalidated: bool,
+    exit_code: Option<i32>,
+    is_done: bool,
+}
+
+/// A running test.
+struct Run {
+    recording: Recording,
+    scopes: Scopes,
+    /// Lines at which the debugger can stop, by file as the compiler names it.
+    lines: BTreeMap<String, BTreeSet<u64>>,
+    states: BTreeSet<String>,
+    has_ended: bool,
+}
+
+type Answer = Result<Value, String>;
+
+fn arguments<T: for<'a> Deserialize<'a>>(request: &Value) -> Result<T, String> {
+    let arguments = request.get("arguments").cloned().unwrap_or(json!({}));
+    serde_json::from_value(arguments).map_err(|error| format!("wrong arguments: {error}"))
+}
+
+impl Debugger {
+    /// Creates a debugger that reads programs and tests through `host`.
+    pub fn new(host: Box<dyn Host>) -> Debugger {
+        Debugger {
+            host,
+            seq: 0,
+            launch: None,
+            run: None,
+            breakpoints: BTreeMap::new(),
+            next_id: 0,
+            groups: Vec::new(),
+            supports_invalidated: false,
+            exit_code: None,
+            is_done: false,
+        }
+    }
+
+    /// Whether the editor has ended the session.
+    pub fn is_done(&self) -> bool {
+        self.is_done
+    }
+
+    /// Returns the exit code of the test, as of `alfirk stf`: 0 if it passed, 1 if it failed; `None` before its end.
+    pub fn exit_code(&self) -> Option<i32> {
+        self.exit_code
+    }
+
+    /// Handles a message of the editor, and returns the messages to send.
+    ///
+    /// # Errors
+    /// The message is not a request of the protocol.
+    pub fn handle(&mut self, message: &Value) -> Result<Reply, String> {
+        let kind = message.get("type").and_then(Value::as_str);
+        if matches!(kind, Some("response" | "event")) {
+            return Ok(Vec::new());
+        }
+        let (Some("request"), Some(seq), Some(command)) = (
+            kind,
+            message.get("seq").and_then(Value::as_i64),
+            message.get("command").and_then(Value::as_str),
+        ) else {
+            let mut text = message.to_string();
+            text.truncate(text.char_indices().nth(60).map_or(text.len(), |(at, _)| at));
+            return Err(format!(
+                "expected a request of the Debug Adapter Protocol, found {text}"
+            ));
+        };
+        let mut events = Vec::new();
+        let answer = self.answer(command, message, &mut events);
+        let mut response = json!({
+            "type": "response",
+            "request_seq": seq,
+            "command": command,
+            "success": answer.is_ok(),
+        });
+        match answer {
+            Ok(Value::Null) => {}
+            Ok(body) => response["body"] = body,
+            Err(error) => {
+                let line = error.lines().next().unwrap_or_default().to_owned();
+                response["message"] = json!(line);
+                response["body"] = json!({"error": {"id": 1, "format": line, "showUser": true}});
+            }
+        }
+        let mut messages = vec![response];
+        messages.extend(events);
+        for message in &mut messages {
+            self.seq += 1;
+            message["seq"] = json!(self.seq);
+        }
+        Ok(messages)
+    }
+
+    fn answer(&mut self, command: &str, request: &Value, events: &mut Reply) -> Answer {
+        match command {
+            "initialize" => {
+                let asked = request.pointer("/arguments/supportsInvalidatedEvent");
+                self.supports_invalidated = asked.and_then(Value::as_bool).unwrap_or(false);
+                Ok(capabilities())
+            }
+            "launch" => {
+                let launch: Launch = arguments(request)?;
+                self.start(launch, events)?;
+                events.push(event("initialized", Value::Null));
+                Ok(Value::Null)
+            }
+            "attach" => {
+                Err("`alfirk debug` starts tests itself; use the request `launch`".to_owned())
+            }
+            "setBreakpoints" => self.set_breakpoints(request),
+            "setFunctionBreakpoints" => self.set_function_breakpoints(request),
+            "setExceptionBreakpoints" => self.set_exception_breakpoints(request),
+            "dataBreakpointInfo" => self.data_breakpoint_info(request),
+            "setDataBreakpoints" => self.set_data_breakpoints(request),
+            "configurationDone" => {
+                self.begin(events)?;
+                Ok(Value::Null)
+            }
+            "threads" => Ok(json!({"threads": [{"id": THREAD, "name": "packets of the test"}]})),
+            "stackTrace" => self.stack_trace(request),
+            "scopes" => self.scopes(),
+            "variables" => self.variables(request),
+            "setVariable" => self.set_variable(request, events),
+            "setExpression" => self.set_expression(request, events),
+            "evaluate" => self.evaluate(request),
+            "completions" => self.completions(request),
+            "continue" => {
+                self.travel(events, |recording, breakpoints, scopes, log| {
+                    navigation::run(recording, Direction::Forward, breakpoints, scopes, log)
+                })?;
+                Ok(json!({"allThreadsContinued": true}))
+            }
+            "reverseContinue" => {
+                self.travel(events, |recording, breakpoints, scopes, log| {
+                    navigation::run(recording, Direction::Backward, breakpoints, scopes, log)
+                })?;
+                Ok(Value::Null)
+            }
+            "next" => self.step(Step::Over, events),
+            "stepIn" => self.step(Step::In, events),
+            "stepOut" => self.step(Step::Out, events),
+            "stepBack" => self.step(Step::Back, events),
+            "pause" => {
+                self.running()?;
+                events.push(stopped("pause", "", None));
+                Ok(Value::Null)
+            }
+            "restart" => {
+                let launch = self.launch.clone().ok_or("there is no test to restart")?;
+                self.start(launch, events)?;
+                self.begin(events)?;
+                Ok(Value::Null)
+            }
+            "loadedSources" => {
+                let run = self.running()?;
+                let sources: Vec<Value> = run.lines.keys().map(|file| source(file)).collect();
+                Ok(json!({ "sources": sources }))
+            }
+            "source" => {
+                let path = request
+                    .pointer("/arguments/source/path")
+                    .and_then(Value::as_str);
+                let path = path.ok_or("the source has no path")?;
+                Ok(json!({"content": self.host.text(Path::new(path))?}))
+            }
+            "disconnect" | "terminate" => {
+                self.is_done = command == "disconnect";
+                if command == "terminate" {
+                    events.push(event("terminated", Value::Null));
+                }
+                self.run = None;
+                Ok(Value::Null)
+            }
+            other => Err(format!("the request `{other}` is not supported")),
+        }
+    }
+
+    fn running(&mut self) -> Result<&mut Run, String> {
+        let run = self.run.as_mut();
+        run.ok_or_else(|| "no test is running; use the request `launch`".to_owned())
+    }
+
+    /// Compiles the program and starts the switch.
+    fn start(&mut self, launch: Launch, events: &mut Reply) -> Result<(), String> {
+        self.run = None;
+        let started = self.open(&launch);
+        self.launch = Some(launch);
+        match started {
+            Ok(run) => self.run = Some(run),
+            Err(error) => {
+                events.push(output("stderr", &format!("{}\n", error.trim_end())));
+                events.push(event("exited", json!({"exitCode": 1})));
+                events.push(event("terminated", Value::Null));
+                self.exit_code = Some(1);
+                return Err(first_error(&error));
+            }
+        }
+        Ok(())
+    }
+
+    fn open(&self, launch: &Launch) -> Result<Run, String> {
+        let lines = self.lines(launch)?;
+        let Program { json, parsers } = self.host.program(launch)?;
+        let at_program = |error: String| format!("{}: {error}", launch.program.display());
+        let records = Records {
+            traces: true,
+            coverage: false,
+        };
+        let session = Session::start(&json, launch.seed, records).map_err(at_program)?;
+        let program = session.switch().program().cloned();
+        let program = program.ok_or_else(|| at_program("the switch has no program".to_owned()))?;
+        let recording = Recording::new(session, lines, &parsers);
+        let mut by_file: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
+        let tables = (0..u16::MAX).map_while(|table| {
+            program.table_name(table)?;
+            Some(program.table_source(table).cloned())
+        });
+        let statements = program.statement_positions();
+        for source in statements.into_iter().chain(tables.flatten()) {
+            by_file.entry(source.file).or_default().insert(source.line);
+        }
+        for place in recording.parser_places() {
+            by_file
+                .entry(place.file.clone())
+                .or_default()
+                .insert(place.line);
+        }
+        let states = parsers.iter().flat_map(|parser| &parser.states);
+        Ok(Run {
+            recording,
+            scopes: Scopes::of(&program),
+            lines: by_file,
+            states: states.map(|state| state.state.clone()).collect(),
+            has_ended: false,
+        })
+    }
+
+    /// Reads the test: an STF file, or a capture after the commands of one.
+    fn lines(&self, launch: &Launch) -> Result<Vec<Line>, String> {
+        let read = |path: &Path| {
+            let text = self.host.text(path)?;
+            alfirk_stf::parse(&text).map_err(|error| format!("{}: {error}", path.display()))
+        };
+        match (&launch.test, &launch.capture) {
+            (Some(test), None) => read(test),
+            (None, Some(capture)) => {
+                let mut lines = match &launch.commands {
+                    Some(commands) => read(commands)?,
+                    None => Vec::new(),
+                };
+                let first = lines.last().map_or(1, |line| line.number + 1);
+                let packets = (first..).zip(self.host.capture(capture)?);
+                lines.extend(packets.map(|(number, data)| Line {
+                    number,
+                    command: Command::Packet {
+                        port: launch.port,
+                        data,
+                    },
+                }));
+                Ok(lines)
+            }
+            (None, None) => Err("the launch configuration needs `test`, an STF file, or `capture`, a pcap file".to_owned()),
+            (Some(_), Some(_)) => Err("the launch configuration has both `test` and `capture`; use `commands` for the entries of a capture".to_owned()),
+        }
+    }
+
+    /// Runs to the first stop.
+    fn begin(&mut self, events: &mut Reply) -> Result<(), String> {
+        let launch = self.launch.clone().unwrap_or_default();
+        let Some(run) = self.run.as_mut() else {
+            return Err("no test is running; use the request `launch`".to_owned());
+        };
+        if launch.no_debug {
+            return Self::end(run, &launch, &mut self.exit_code, events);
+        }
+        if launch.stop_on_entry {
+            let mut at = run.recording.first();
+            while let Some(here) = at.filter(|here| run.recording.place(*here).is_none()) {
+                at = run.recording.after(here);
+            }
+            if let Some(at) = at {
+                run.recording.move_to(at);
+                events.push(stopped("entry", "", None));
+                return Ok(());
+            }
+        }
+        self.travel(events, |recording, breakpoints, scopes, log| {
+            navigation::run(recording, Direction::Forward, breakpoints, scopes, log)
+        })
+    }
+
+    fn step(&mut self, step: Step, events: &mut Reply) -> Answer {
+        self.travel(events, |recording, breakpoints, scopes, log| {
+            navigation::step(recording, step, breakpoints, scopes, log)
+        })?;
+        Ok(Value::Null)
+    }
+
+    /// Moves in the recording, and sends the events of the arrival.
+    fn travel(
+        &mut self,
+        events: &mut Reply,
+        movement: impl FnOnce(&mut Recording, &mut [Breakpoint], &Scopes, &mut Vec<String>) -> Halt,
+    ) -> Result<(), String> {
+        let launch = self.launch.clone().unwrap_or_default();
+        self.groups.clear();
+        let mut breakpoints: Vec<Breakpoint> = Vec::new();
+        let mut sizes = Vec::new();
+        for list in self.breakpoints.values_mut() {
+            sizes.push(list.len());
+            breakpoints.append(list);
+        }
+        let mut log = Vec::new();
+        let run = self.run.as_mut();
+        let halt =
+            run.map(|run| movement(&mut run.recording, &mut breakpoints, &run.scopes, &mut log));
+        let mut rest = breakpoints.into_iter();
+        for (list, size) in self.breakpoints.values_mut().zip(sizes) {
+            list.extend(rest.by_ref().take(size));
+        }
+        events.extend(
+            log.iter()
+                .map(|line| output("console", &format!("{line}\n"))),
+        );
+        match halt.ok_or("no test is running; use the request `launch`")? {
+            Halt::Step => events.push(stopped("step", "", None)),
+            Halt::Beginning => events.push(stopped("entry", "the recording begins here", None)),
+            Halt::Breakpoint(id, reason, text) => events.push(stopped(reason, &text, Some(id))),
+            Halt::End => {
+                let run = self.run.as_mut().ok_or("no test is running")?;
+                Self::end(run, &launch, &mut self.exit_code, events)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reports the results of the test.
+    fn end(
+        run: &mut Run,
+        launch: &Launch,
+        exit_code: &mut Option<i32>,
+        events: &mut Reply,
+    ) -> Result<(), String> {
+        if run.has_ended {
+            events.push(stopped("step", "the test ends here", None));
+            return Ok(());
+        }
+        run.has_ended = true;
+        let test = launch.test.as_ref().or(launch.capture.as_ref());
+        let test = test
+            .map(|test| test.display().to_string())
+            .unwrap_or_default();
+        let failures = run.recording.failures();
+        for failure in &failures {
+            let line = failure
+                .line
+                .map(|line| format!(":{line}"))
+                .unwrap_or_default();
+            events.push(output(
+                "stderr",
+                &format!("{test}{line}: {}\n", failure.message),
+            ));
+        }
+        let result = match failures.len() {
+            0 => "passed".to_owned(),
+            1 => "1 check failed".to_owned(),
+            count => format!("{count} checks failed"),
+        };
+        events.push(output("stdout", &format!("{test}: {result}\n")));
+        let code = i32::from(!failures.is_empty());
+        *exit_code = Some(code);
+        events.push(event("exited", json!({ "exitCode": code })));
+        events.push(event("terminated", Value::Null));
+        Ok(())
+    }
+
+    fn id(&mut self) -> u64 {
+        self.next_id += 1;
+        self.next_id
+    }
+
+    fn breakpoint(
+        &mut self,
+        trigger: Trigger,
+        options: &BreakpointOptions,
+    ) -> Result<Breakpoint, String> {
+        let condition = match options.condition.as_deref().map(str::trim) {
+            None | Some("") => None,
+            Some(text) => Some(Expression::parse(text)?),
+        };
+        let ignored_hits = match options.hit_condition.as_deref().map(str::trim) {
+            None | Some("") => 0,
+            Some(text) => {
+                let count = text.trim_start_matches(['>', '=', ' ']).parse::<u64>();
+                let count = count.map_err(|_| format!("the hit count `{text}` is not a number"))?;
+                let is_exclusive = text.starts_with('>') && !text.starts_with(">=");
+                if is_exclusive {
+                    count
+                } else {
+                    count.saturating_sub(1)
+                }
+            }
+        };
+        Ok(Breakpoint {
+            id: self.id(),
+            trigger,
+            condition,
+            ignored_hits,
+            hits: 0,
+            log: options.log_message.clone().filter(|text| !text.is_empty()),
+        })
+    }
+
+    /// Adds a breakpoint to a list, and returns the protocol's description of it.
+    fn add(
+        &mut self,
+        list: &mut Vec<Breakpoint>,
+        trigger: Result<Trigger, String>,
+        options: &BreakpointOptions,
+    ) -> Value {
+        let added = trigger.and_then(|trigger| self.breakpoint(trigger, options));
+        match added {
+            Ok(breakpoint) => {
+                let mut described = json!({"id": breakpoint.id, "verified": true});
+                if let Trigger::Line(place) = &breakpoint.trigger {
+                    described["line"] = json!(place.line);
+                    described["source"] = source(&place.file);
+                }
+                list.push(breakpoint);
+                described
+            }
+            Err(message) => json!({"id": self.id(), "verified": false, "message": message}),
+        }
+    }
+
+    fn set_breakpoints(&mut self, request: &Value) -> Answer {
+        #[derive(Deserialize)]
+        struct Arguments {
+            source: SourceArgument,
+            #[serde(default)]
+            breakpoints: Vec<LineBreakpoint>,
+        }
+        #[derive(Deserialize)]
+        struct SourceArgument {
+            path: Option<String>,
+        }
+        #[derive(Deserialize)]
+        struct LineBreakpoint {
+            line: u64,
+            #[serde(flatten)]
+            options: BreakpointOptions,
+        }
+        let Arguments {
+            source,
+            breakpoints,
+        } = arguments(request)?;
+        let path = source.path.ok_or("the source has no path")?;
+        let (mut list, mut described) = (Vec::new(), Vec::new());
+        for LineBreakpoint { line, options } in breakpoints {
+            let place = self.running().and_then(|run| run.place(&path, line));
+            described.push(self.add(&mut list, place.map(Trigger::Line), &options));
+        }
+        self.breakpoints.insert(path, list);
+        Ok(json!({ "breakpoints": described }))
+    }
+
+    fn set_function_breakpoints(&mut self, request: &Value) -> Answer {
+        #[derive(Deserialize)]
+        struct Arguments {
+            breakpoints: Vec<FunctionBreakpoint>,
+        }
+        #[derive(Deserialize)]
+        struct FunctionBreakpoint {
+            name: String,
+            #[serde(flatten)]
+            options: BreakpointOptions,
+        }
+        let Arguments { breakpoints } = arguments(request)?;
+        let (mut list, mut described) = (Vec::new(), Vec::new());
+        for FunctionBreakpoint { name, options } in breakpoints {
+            let known = self.running().and_then(|run| {
+                let states = run.states.iter().map(String::as_str);
+                match run
+                    .scopes
+                    .functions()
+                    .chain(states)
+                    .any(|full| is_named(full, &name))
+                {
+                    true => Ok(Trigger::Function(name.clone())),
+                    false => Err(format!("`{name}` is not a table, action or parser state")),
+                }
+            });
+            described.push(self.add(&mut list, known, &options));
+        }
+        self.breakpoints.insert(" functions".to_owned(), list);
+        Ok(json!({ "breakpoints": described }))
+    }
+
+    fn set_exception_breakpoints(&mut self, request: &Value) -> Answer {
+        #[derive(Deserialize)]
+        struct Arguments {
+            #[serde(default)]
+            filters: Vec<String>,
+        }
+        let Arguments { filters } = arguments(request)?;
+        let (mut list, mut described) = (Vec::new(), Vec::new());
+        for filter in filters {
+            let trigger = match filter.as_str() {
+                "drop" => Ok(Trigger::Drop),
+                "assert" => Ok(Trigger::Assertion),
+                "miss" => Ok(Trigger::Miss),
+                other => Err(format!("there is no exception filter `{other}`")),
+            };
+            described.push(self.add(&mut list, trigger, &BreakpointOptions::default()));
+        }
+        self.breakpoints.insert(" exceptions".to_owned(), list);
+        Ok(json!({ "breakpoints": described }))
+    }
+
+    fn data_breakpoint_info(&mut self, request: &Value) -> Answer {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Arguments {
+            variables_reference: Option<usize>,
+            name: String,
+        }
+        let Arguments {
+            variables_reference,
+            name,
+        } = arguments(request)?;
+        let expression = match variables_reference.filter(|reference| *reference > 0) {
+            Some(reference) => self.row(reference, &name)?.expression,
+            None => name.clone(),
+        };
+        let run = self.running()?;
+        Ok(match run.data_trigger(&expression) {
+            Ok(_) => json!({
+                "dataId": expression,
+                "description": format!("{expression} is written"),
+                "accessTypes": ["write"],
+                "canPersist": true,
+            }),
+            Err(why) => json!({"dataId": null, "description": why}),
+        })
+    }
+
+    fn set_data_breakpoints(&mut self, request: &Value) -> Answer {
+        #[derive(Deserialize)]
+        struct Arguments {
+            breakpoints: Vec<DataBreakpoint>,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct DataBreakpoint {
+            data_id: String,
+            #[serde(flatten)]
+            options: BreakpointOptions,
+        }
+        let Arguments { breakpoints } = arguments(request)?;
+        let (mut list, mut described) = (Vec::new(), Vec::new());
+        for DataBreakpoint { data_id, options } in breakpoints {
+            let trigger = self.running().and_then(|run| run.data_trigger(&data_id));
+            described.push(self.add(&mut list, trigger, &options));
+        }
+        self.breakpoints.insert(" data".to_owned(), list);
+        Ok(json!({ "breakpoints": described }))
+    }
+
+    fn stack_trace(&mut self, request: &Value) -> Answer {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Arguments {
+            #[serde(default)]
+            start_frame: usize,
+            levels: Option<usize>,
+        }
+        let Arguments {
+            start_frame,
+            levels,
+        } = arguments(request)?;
+        let run = self.running()?;
+        let frames = stack(&run.recording, &run.scopes);
+        let total = frames.len();
+        let levels = levels.filter(|levels| *levels > 0).unwrap_or(usize::MAX);
+        let shown = frames
+            .into_iter()
+            .enumerate()
+            .skip(start_frame)
+            .take(levels);
+        let frames: Vec<Value> = shown
+            .map(|(number, frame)| {
+                let mut described =
+                    json!({"id": number + 1, "name": frame.name, "line": 0, "column": 0});
+                if let Some(place) = frame.place {
+                    described["line"] = json!(place.line);
+                    described["column"] = json!(place.column.max(1));
+                    described["source"] = source(&place.file);
+                }
+                if frame.is_label {
+                    described["presentationHint"] = json!("label");
+                }
+                described
+            })
+            .collect();
+        Ok(json!({"stackFrames": frames, "totalFrames": total}))
+    }
+
+    fn reference(&mut self, group: Group) -> usize {
+        let known = self.groups.iter().position(|other| *other == group);
+        let at = known.unwrap_or_else(|| {
+            self.groups.push(group);
+            self.groups.len() - 1
+        });
+        at + 1
+    }
+
+    fn scopes(&mut self) -> Answer {
+        self.running()?;
+        let scopes = Scopes::top().into_iter().map(|(name, group, expensive)| {
+            let mut scope = json!({
+                "name": name,
+                "variablesReference": self.reference(group.clone()),
+                "expensive": expensive,
+            });
+            match group {
+                Group::Locals => scope["presentationHint"] = json!("locals"),
+                Group::Registers => scope["presentationHint"] = json!("registers"),
+                _ => {}
+            }
+            scope
+        });
+        let scopes: Vec<Value> = scopes.collect();
+        Ok(json!({ "scopes": scopes }))
+    }
+
+    fn group(&self, reference: usize) -> Result<Group, String> {
+        let group = reference.checked_sub(1).and_then(|at| self.groups.get(at));
+        group.cloned().ok_or_else(|| {
+            format!("there are no variables with reference {reference} at this stop")
+        })
+    }
+
+    fn variables(&mut self, request: &Value) -> Answer {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Arguments {
+            variables_reference: usize,
+            start: Option<usize>,
+            count: Option<usize>,
+        }
+        let Arguments {
+            variables_reference,
+            start,
+            count,
+        } = arguments(request)?;
+        let group = self.group(variables_reference)?;
+        let count = count
+            .filter(|count| *count > 0)
+            .unwrap_or(MAX_ROWS)
+            .min(MAX_ROWS);
+        let run = self.running()?;
+        let rows = run
+            .scopes
+            .rows(&run.recording, &group, start.unwrap_or(0), count);
+        let mut described = Vec::new();
+        for row in rows {
+            let mut variable =
+                json!({"name": row.name, "value": row.value, "variablesReference": 0});
+            if !row.type_name.is_empty() {
+                variable["type"] = json!(row.type_name);
+            }
+            if !row.expression.is_empty() {
+                variable["evaluateName"] = json!(row.expression);
+            }
+            if let Some(inner) = row.inner {
+                let run = self.running()?;
+                if let Some(cells) = cell_count(&run.recording, &inner) {
+                    variable["indexedVariables"] = json!(cells);
+                }
+                variable["variablesReference"] = json!(self.reference(inner));
+            }
+            described.push(variable);
+        }
+        Ok(json!({ "variables": described }))
+    }
+
+    /// Returns the row with this name in a group.
+    fn row(&mut self, reference: usize, name: &str) -> Result<Row, String> {
+        let group = self.group(reference)?;
+        let run = self.running()?;
+        let start = name
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'));
+        let start = start.and_then(|index| index.parse().ok()).unwrap_or(0);
+        let rows = run.scopes.rows(&run.recording, &group, start, MAX_ROWS);
+        let found = rows.into_iter().find(|row| row.name == name);
+        found.ok_or_else(|| format!("there is no variable `{name}` here"))
+    }
+
+    fn set_variable(&mut self, request: &Value, events: &mut Reply) -> Answer {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Arguments {
+            variables_reference: usize,
+            name: String,
+            value: String,
+        }
+        let Arguments {
+            variables_reference,
+            name,
+            value,
+        } = arguments(request)?;
+        let row = self.row(variables_reference, &name)?;
+        let expression = match self.group(variables_reference)? {
+            Group::Headers => format!("{name}.$valid$"),
+            _ => row.expression,
+        };
+        self.assign(&expression, &value, events)
+    }
+
+    fn set_expression(&mut self, request: &Value, events: &mut Reply) -> Answer {
+        #[derive(Deserialize)]
+        struct Arguments {
+            expression: String,
+            value: String,
+        }
+        let Arguments { expression, value } = arguments(request)?;
+        self.assign(&expression, &value, events)
+    }
+
+    /// Sets a field, a variable or a cell of a register, and executes the packet again.
+    fn assign(&mut self, expression: &str, value: &str, events: &mut Reply) -> Answer {
+        let supports_invalidated = self.supports_invalidated;
+        let run = self.running()?;
+        let at = run.recording.position();
+        let stop = run.recording.stop(at).ok_or("no packet is stopped")?;
+        if stop.kind == StopKind::Event {
+            return Err("values can be changed at statements; step back to one".to_owned());
+        }
+        if expression.is_empty() {
+            return Err("this value cannot be changed".to_owned());
+        }
+        let names = run.scopes.names(&run.recording);
+        let (target, bits, signed) = run.target(expression)?;
+        let value = match value.trim() {
+            "valid" => "1",
+            "invalid" => "0",
+            value => value,
+        };
+        let value = Expression::parse(value)?.evaluate(&names)?.number();
+        let wrapped = wrapped(&value, bits, signed);
+        if wrapped != value && num_traits::Signed::is_positive(&value) {
+            return Err(format!("the value needs more than {bits} bits"));
+        }
+        run.recording.set(Override {
+            stop: at.stop,
+            target,
+            value: to_words(&value, bits, signed),
+        });
+        run.has_ended = false;
+        if supports_invalidated {
+            events.push(event(
+                "invalidated",
+                json!({"areas": ["stacks", "variables"]}),
+            ));
+        }
+        Ok(json!({"value": format!("{wrapped:#x}"), "variablesReference": 0}))
+    }
+
+    fn evaluate(&mut self, request: &Value) -> Answer {
+        #[derive(Deserialize)]
+        struct Arguments {
+            expression: String,
+        }
+        let Arguments { expression } = arguments(request)?;
+        let run = self.running()?;
+        let names = run.scopes.names(&run.recording);
+        let value = Expression::parse(expression.trim())?.evaluate(&names)?;
+        Ok(json!({"result": value.text(), "type": value.type_name(), "variablesReference": 0}))
+    }
+
+    fn completions(&mut self, request: &Value) -> Answer {
+        let text = request.pointer("/arguments/text").and_then(Value::as_str);
+        let text = text.unwrap_or_default();
+        let is_separator = |c: char| !c.is_alphanumeric() && c != '_' && c != '.';
+        let word = text.rsplit(is_separator).next().unwrap_or_default();
+        let run = self.running()?;
+        let names = completions(&run.scopes);
+        let found = names
+            .iter()
+            .filter(|(name, _)| name.contains(word))
+            .take(200);
+        let targets: Vec<Value> = found
+            .map(|(name, type_name)| json!({"label": name, "detail": type_name}))
+            .collect();
+        Ok(json!({ "targets": targets }))
+    }
+}
+
+/// Options of all kinds of breakpoints.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct BreakpointOptions {
+    condition: Option<String>,
+    hit_condition: Option<String>,
+    log_message: Option<String>,
+}
+
+impl Run {
+    /// Returns the place of a breakpoint: the line, or the next one that is executed.
+    fn place(&self, path: &str, line: u64) -> Result<Place, String> {
+        let wanted = normalize(Path::new(path));
+        let is_wanted = |file: &str| {
+            let file = normalize(Path::new(file));
+            file == wanted || (file.is_relative() && wanted.ends_with(&file))
+        };
+        let mut files = self
+            .lines
+            .iter()
+            .filter(|(file, _)| is_wanted(file))
+            .peekable();
+        if files.peek().is_none() {
+            return Err("the program has no statement in this file".to_owned());
+        }
+        let mut places = files.filter_map(|(file, lines)| {
+            let line = *lines.range(line..).next()?;
+            Some(Place {
+                file: file.clone(),
+                line,
+                column: 0,
+            })
+        });
+        let place = places.next();
+        place.ok_or_else(|| "no statement follows this line".to_owned())
+    }
+
+    /// Returns what an expression names: words of the packet or cells of a register, the width, and whether it is signed.
+    fn target(&self, expression: &str) -> Result<(OverrideTarget, u32, bool), String> {
+        let of = |variable: &Variable| {
+            let target = OverrideTarget::Words(variable.slot);
+            (target, variable.bits, variable.signed)
+        };
+        if let Some(header) = expression.strip_suffix(".$valid$") {
+            let mut all = self.scopes.variables.iter();
+            let found = all.find(|v| v.kind == VariableKind::Validity && v.owner == header);
+            return found
+                .map(of)
+                .ok_or_else(|| format!("`{header}` is not a header"));
+        }
+        let stop = self.recording.stop(self.recording.position());
+        // Names of compiled programs need not be expressions.
+        let full: Vec<String> = expression.split('.').map(str::to_owned).collect();
+        if let Some(variable) = self.scopes.find(&full, stop) {
+            return Ok(of(variable));
+        }
+        let (array, cell) = self.register_cell(expression)?;
+        let (array, cell) = (array, cell.ok_or("an index is missing: `register[index]`")?);
+        let switch = self
+            .recording
+            .current()
+            .ok_or("no packet is stopped")?
+            .before
+            .switch();
+        let bits = switch.registers()[usize::from(array)].bits;
+        Ok((OverrideTarget::Register(array, cell), bits, false))
+    }
+
+    /// Returns the register, and the cell if there is an index, that an expression names.
+    fn register_cell(&self, expression: &str) -> Result<(u16, Option<u64>), String> {
+        let unknown = || format!("`{expression}` is neither a variable nor a cell of a register");
+        let names = self.scopes.names(&self.recording);
+        let (path, index) = match expression.rsplit_once('[') {
+            Some((path, index)) => {
+                let index = index.strip_suffix(']').ok_or_else(unknown)?;
+                let index = Expression::parse(index)?.evaluate(&names)?.number();
+                (path, Some(u64::try_from(index).map_err(|_| unknown())?))
+            }
+            None => (expression, None),
+        };
+        let switch = self.recording.switch();
+        let array = register(switch, path).ok_or_else(unknown)?;
+        let size = switch.registers()[usize::from(array)].size as u64;
+        match index.filter(|index| *index >= size) {
+            Some(index) => Err(format!("`{path}` has {size} cells, the index is {index}")),
+            None => Ok((array, index)),
+        }
+    }
+
+    fn data_trigger(&self, expression: &str) -> Result<Trigger, String> {
+        let expression = expression.trim();
+        let stop = self.recording.stop(self.recording.position());
+        let full: Vec<String> = expression.split('.').map(str::to_owned).collect();
+        match self.scopes.find(&full, stop) {
+            Some(variable) => Ok(Trigger::Words(variable.slot, variable.words().len())),
+            None => {
+                let (array, cell) = self.register_cell(expression)?;
+                Ok(Trigger::Register(array, cell))
+            }
+        }
+    }
+}
+
+/// Returns the first message of a compiler's report, with its place.
+fn first_error(report: &str) -> String {
+    let mut lines = report
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty());
+    let first = lines.next().unwrap_or("the program cannot be compiled");
+    match lines.next().and_then(|line| line.strip_prefix("--> ")) {
+        Some(place) => format!("{place}: {first}"),
+        None => first.to_owned(),
+    }
+}
+
+fn capabilities() -> Value {
+    json!({
+        "supportsConfigurationDoneRequest": true,
+        "supportsFunctionBreakpoints": true,
+        "supportsConditionalBreakpoints": true,
+        "supportsHitConditionalBreakpoints": true,
+        "supportsLogPoints": true,
+        "supportsDataBreakpoints": true,
+        "supportsEvaluateForHovers": true,
+        "supportsStepBack": true,
+        "supportsSetVariable": true,
+        "supportsSetExpression": true,
+        "supportsRestartRequest": true,
+        "supportsTerminateRequest": true,
+        "supportsLoadedSourcesRequest": true,
+        "supportsCompletionsRequest": true,
+        "completionTriggerCharacters": ["."],
+        "exceptionBreakpointFilters": [
+            {"filter": "drop", "label": "Packet dropped", "default": false},
+            {"filter": "assert", "label": "Assertion failed", "default": true},
+            {"filter": "miss", "label": "Table misses", "default": false},
+        ],
+    })
+}
+
+fn event(name: &str, body: Value) -> Value {
+    let mut event = json!({"type": "event", "event": name});
+    if !body.is_null() {
+        event["body"] = body;
+    }
+    event
+}
+
+fn output(category: &str, text: &str) -> Value {
+    event("output", json!({"category": category, "output": text}))
+}
+
+fn stopped(reason: &str, text: &str, breakpoint: Option<u64>) -> Value {
+    let mut body = json!({"reason": reason, "threadId": THREAD, "allThreadsStopped": true});
+    if !text.is_empty() {
+        body["description"] = json!(text);
+        body["text"] = json!(text);
+    }
+    if let Some(id) = breakpoint {
+        body["hitBreakpointIds"] = json!([id]);
+    }
+    event("stopped", body)
+}
+
+/// Returns the protocol's description of a source file.
+fn source(file: &str) -> Value {
+    let path = normalize(Path::new(file));
+    let name = path
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned());
+    json!({"name": name.unwrap_or_default(), "path": path.display().to_string()})
+}
