@@ -47,7 +47,7 @@ fn a_test_is_debugged() {
         ("launch", json!({"program": program, "test": test})),
         (
             "setBreakpoints",
-            json!({"source": {"path": included}, "breakpoints": [{"line": 26}]}),
+            json!({"source": {"path": included}, "breakpoints": [{"line": 25}]}),
         ),
         ("configurationDone", json!({})),
         ("evaluate", json!({"expression": "hdr.first.value"})),
