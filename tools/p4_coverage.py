@@ -1,6 +1,6 @@
 """Compare the places of p4src that its packet tests do not reach with those that the book lists.
 
-``tools/p4_coverage.py ALFIRK FILE`` prints the coverage in an LCOV file that ``make ptf COVERAGE=FILE`` has written. It
+``tools/p4_coverage.py ALFIRK FILE`` prints the coverage in an LCOV file of ``make ptf COVERAGE=FILE``. It
 fails if docs/book/src/coverage.md does not list a place that was not reached, or lists one that was.
 ``--list`` prints the places in the form of that page instead.
 """
