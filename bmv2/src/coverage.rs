@@ -149,8 +149,9 @@ impl History {
     /// Returns the sites of all programs with their counts, ordered by position. Copies of a site are one.
     pub fn covered(&self) -> Vec<Covered> {
         type Place<'a> = (&'a str, u64, u64, &'a SiteKind);
-        // A statement may be several instructions with one counter.
-        let mut sums: BTreeMap<Place, (&Source, BTreeSet<(usize, u32)>)> = BTreeMap::new();
+        // A statement may be several instructions with one counter, of one of the programs.
+        type Counters = BTreeSet<(usize, u32)>;
+        let mut sums: BTreeMap<Place, (&Source, Counters)> = BTreeMap::new();
         for (number, (program, _)) in self.0.iter().enumerate() {
             for site in &program.sites.sites {
                 let source = &site.source;

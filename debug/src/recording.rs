@@ -59,11 +59,14 @@ pub struct Recording {
     first_kept: usize,
     /// Commands that were not executed, with the reasons.
     failures: Vec<Failure>,
-    /// Places of parser states and their statements, by the states' names and whether the parser is that of egress.
-    states: BTreeMap<(bool, String), (Option<Place>, Vec<Option<Place>>)>,
+    /// Places of parser states, by their names and whether the parser is that of egress.
+    states: BTreeMap<(bool, String), StatePlaces>,
     position: Position,
     words: Vec<u64>,
 }
+
+/// Places of a parser state and of its statements.
+type StatePlaces = (Option<Place>, Vec<Option<Place>>);
 
 impl Recording {
     /// Starts a recording at the beginning of a test.
