@@ -46,7 +46,7 @@ fn serve(source: SourceFlags) -> Outcome {
             Err(error) => return Err(Failure::bad_input(format!("standard input: {error}"))),
         };
         decoder.push(&buffer[..count]);
-        while let Some(message) = decoder.next().map_err(Failure::bad_input)? {
+        while let Some(message) = decoder.next_message().map_err(Failure::bad_input)? {
             for reply in debugger.handle(&message).map_err(Failure::bad_input)? {
                 let written = output
                     .write_all(&encode(&reply))

@@ -43,7 +43,7 @@ impl Decoder {
     ///
     /// # Errors
     /// See [`FrameError`].
-    pub fn next(&mut self) -> Result<Option<Value>, FrameError> {
+    pub fn next_message(&mut self) -> Result<Option<Value>, FrameError> {
         let header_end = self.bytes.windows(4).position(|four| four == b"\r\n\r\n");
         let Some(header_end) = header_end else {
             return match self.bytes.len() > MAX_HEADER {
@@ -108,7 +108,7 @@ mod tests {
             let (mut decoder, mut found) = (Decoder::default(), Vec::new());
             for piece in bytes.chunks(size) {
                 decoder.push(piece);
-                while let Some(message) = decoder.next().unwrap() {
+                while let Some(message) = decoder.next_message().unwrap() {
                     found.push(message);
                 }
             }
@@ -122,7 +122,7 @@ mod tests {
         let error = |bytes: &[u8]| {
             let mut decoder = Decoder::default();
             decoder.push(bytes);
-            match decoder.next() {
+            match decoder.next_message() {
                 Err(error) => error,
                 Ok(_) => decoder.end().unwrap_err(),
             }

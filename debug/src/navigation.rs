@@ -300,7 +300,7 @@ fn triggers(
                 StopKind::Action => scopes.action(stop.action?)?.to_owned(),
                 _ => return None,
             };
-            is_named(&found, name).then(|| ("function breakpoint", found))
+            is_named(&found, name).then_some(("function breakpoint", found))
         }
         Trigger::Words(slot, count) => {
             let earlier = earlier.filter(|earlier| pass(earlier) == pass(stop))?;

@@ -48,6 +48,9 @@ pub struct Position {
     pub stop: usize,
 }
 
+/// Place of a parser state, and the places of its statements.
+type StatePlaces = (Option<Place>, Vec<Option<Place>>);
+
 /// The recording of a test, and the current position in it.
 pub struct Recording {
     lines: Vec<Line>,
@@ -60,7 +63,7 @@ pub struct Recording {
     /// Commands that were not executed, with the reasons.
     failures: Vec<Failure>,
     /// Places of parser states and their statements, by the states' names and whether the parser is that of egress.
-    states: BTreeMap<(bool, String), (Option<Place>, Vec<Option<Place>>)>,
+    states: BTreeMap<(bool, String), StatePlaces>,
     position: Position,
     words: Vec<u64>,
 }
