@@ -48,6 +48,9 @@ pub struct Position {
     pub stop: usize,
 }
 
+/// Place of a parser state, and the places of its statements.
+type StatePlaces = (Option<Place>, Vec<Option<Place>>);
+
 /// The recording of a test, and the current position in it.
 pub struct Recording {
     lines: Vec<Line>,
@@ -64,9 +67,6 @@ pub struct Recording {
     position: Position,
     words: Vec<u64>,
 }
-
-/// Places of a parser state and of its statements.
-type StatePlaces = (Option<Place>, Vec<Option<Place>>);
 
 impl Recording {
     /// Starts a recording at the beginning of a test.
