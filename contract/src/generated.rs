@@ -560,8 +560,7 @@ pub const SIZE_WORK: u32 = 32;
 /// Register access by PacketOut, which works on every target: the P4Runtime server of
 /// BMv2 rejects RegisterEntry. The reply is the same header in a PacketIn.
 /// INIT_GROUP  initialises `group` with `count` paths: the next PSN is value\[23:0\], the MSN value\[47:24\]; on Tofino the port of the
-/// source is value\[63:48\] and the end of its window is `window_end`, on v1model the sender of the next data becomes the
-/// source
+/// source is value\[63:48\], on v1model the sender of the next data becomes the source
 /// READ        value := reg of `group` (and of path `index`, if it has a cell per path)
 /// WRITE       reg of `group` (and of path `index`) := value
 /// INIT_REGIONS  clears the memory regions announced to `count` receivers, from slot `group` ++ `index` on. Announcements with
@@ -584,18 +583,16 @@ pub struct RegisterControl {
     pub index: u16,
     /// value read or to be written
     pub value: u64,
-    /// INIT_GROUP on Tofino: newest PSN that the source may send, followed by 8 zero bits
-    pub window_end: u32,
     /// number chosen by the controller to match the reply with its request
     pub cookie: u32,
 }
 
 impl RegisterControl {
     /// Length of the header in bytes.
-    pub const LEN: usize = 24;
+    pub const LEN: usize = 20;
 
     /// Decodes the header; its fields are big-endian.
-    pub fn from_bytes(bytes: &[u8; 24]) -> RegisterControl {
+    pub fn from_bytes(bytes: &[u8; 20]) -> RegisterControl {
         RegisterControl {
             op: bits(bytes, 0, 8) as u8,
             status: bits(bytes, 8, 8) as u8,
@@ -604,14 +601,13 @@ impl RegisterControl {
             group: bits(bytes, 32, 16) as u16,
             index: bits(bytes, 48, 16) as u16,
             value: bits(bytes, 64, 64) as u64,
-            window_end: bits(bytes, 128, 32) as u32,
-            cookie: bits(bytes, 160, 32) as u32,
+            cookie: bits(bytes, 128, 32) as u32,
         }
     }
 
     /// Encodes the header. A field's bits beyond its width in the header are dropped.
-    pub fn to_bytes(&self) -> [u8; 24] {
-        let mut bytes = [0; 24];
+    pub fn to_bytes(&self) -> [u8; 20] {
+        let mut bytes = [0; 20];
         put(&mut bytes, 0, 8, self.op as u128);
         put(&mut bytes, 8, 8, self.status as u128);
         put(&mut bytes, 16, 8, self.reg as u128);
@@ -619,8 +615,7 @@ impl RegisterControl {
         put(&mut bytes, 32, 16, self.group as u128);
         put(&mut bytes, 48, 16, self.index as u128);
         put(&mut bytes, 64, 64, self.value as u128);
-        put(&mut bytes, 128, 32, self.window_end as u128);
-        put(&mut bytes, 160, 32, self.cookie as u128);
+        put(&mut bytes, 128, 32, self.cookie as u128);
         bytes
     }
 }

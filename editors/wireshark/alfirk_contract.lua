@@ -371,9 +371,7 @@ return {
   -- BMv2 rejects RegisterEntry. The reply is the same header in a PacketIn.
   -- INIT_GROUP initialises `group` with `count` paths: the next PSN is value[23:0], the MSN
   -- value[47:24]; on Tofino the port of the
-  -- source is value[63:48] and the end of its window is `window_end`, on v1model the sender of the
-  -- next data becomes the
-  -- source
+  -- source is value[63:48], on v1model the sender of the next data becomes the source
   -- READ value := reg of `group` (and of path `index`, if it has a cell per path)
   -- WRITE reg of `group` (and of path `index`) := value
   -- INIT_REGIONS clears the memory regions announced to `count` receivers, from slot `group` ++
@@ -383,7 +381,7 @@ return {
   -- cell per receiver, `group` ++
   -- `index` is the receiver's slot.
   register_control_t = {
-    bytes = 24,
+    bytes = 20,
     { name = "op", offset = 0, bits = 8, description = "operation, a RegisterOp" },
     { name = "status", offset = 8, bits = 8, description = "result of the operation, a RegisterStatus, in replies" },
     { name = "reg", offset = 16, bits = 8, description = "register to read or write, a RegisterName" },
@@ -391,8 +389,7 @@ return {
     { name = "group", offset = 32, bits = 16, description = "index of the group" },
     { name = "index", offset = 48, bits = 16, description = "path index; while INIT_GROUP recirculates, number of initialised paths" },
     { name = "value", offset = 64, bits = 64, description = "value read or to be written" },
-    { name = "window_end", offset = 128, bits = 32, description = "INIT_GROUP on Tofino: newest PSN that the source may send, followed by 8 zero bits" },
-    { name = "cookie", offset = 160, bits = 32, description = "number chosen by the controller to match the reply with its request" },
+    { name = "cookie", offset = 128, bits = 32, description = "number chosen by the controller to match the reply with its request" },
   },
   -- Header before an ACK or NAK to or from the controller, for groups whose minimum PSN it computes
   -- (MinPsn.PUNT).

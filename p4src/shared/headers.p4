@@ -23,8 +23,7 @@ header packet_out_t {
 // Register access by PacketOut, which works on every target: the P4Runtime server of
 // BMv2 rejects RegisterEntry. The reply is the same header in a PacketIn.
 //   INIT_GROUP  initialises `group` with `count` paths: the next PSN is value[23:0], the MSN value[47:24]; on Tofino the port of the
-//               source is value[63:48] and the end of its window is `window_end`, on v1model the sender of the next data becomes the
-//               source
+//               source is value[63:48], on v1model the sender of the next data becomes the source
 //   READ        value := reg of `group` (and of path `index`, if it has a cell per path)
 //   WRITE       reg of `group` (and of path `index`) := value
 //   INIT_REGIONS  clears the memory regions announced to `count` receivers, from slot `group` ++ `index` on. Announcements with
@@ -39,7 +38,6 @@ header packet_out_t {
     bit<16> group;  // index of the group
     bit<16> index;  // path index; while INIT_GROUP recirculates, number of initialised paths
     bit<64> value;  // value read or to be written
-    bit<32> window_end;  // INIT_GROUP on Tofino: newest PSN that the source may send, followed by 8 zero bits
     bit<32> cookie;  // number chosen by the controller to match the reply with its request
 }
 

@@ -165,7 +165,6 @@ control AckAggregate(inout headers_t hdr, inout ingress_metadata_t meta,
     LastAcked() last_acked;
     CnpFilter() cnp_filter;
     RefusalLimit() refusal_limit;
-    bit<1> is_limited = 0;
 
     // Sets the tie-breaking bits in the word of a NAK.
     action tie_nak() {
@@ -182,11 +181,6 @@ control AckAggregate(inout headers_t hdr, inout ingress_metadata_t meta,
         meta.minimum_psn = meta.carried.minimum & -PSN_WORD_ONE;
     }
 
-    // Window of CNPs (cnp_filter.p4); here, so that their count is a stage earlier.
-    action set_cnp_window() {
-        meta.cnp_window = meta.now[19:4];
-    }
-
     action from_source() {
         meta.carried.is_source = 1;
     }
@@ -200,20 +194,18 @@ control AckAggregate(inout headers_t hdr, inout ingress_metadata_t meta,
     table check_sender {
         key = {
             meta.carried.kind: ternary;
-            is_limited: ternary;
             meta.is_beyond: ternary;
             meta.source_difference: ternary;
         }
         actions = { from_source; refuse; NoAction; }
         const default_action = NoAction();
         const entries = {
-            (Kind.READ, 1, _, _): refuse(Drop.REFUSAL_LIMITED);
-            (Kind.READ, _, _, 0): from_source();
-            (Kind.CNP, _, _, 0): refuse(Drop.OWN_CNP);
-            (Kind.DATA, _, 1, 0): refuse(Drop.BEYOND_WINDOW);
-            (Kind.DATA, _, 1, _): refuse(Drop.NOT_THE_SOURCE);
+            (Kind.READ, _, 0): from_source();
+            (Kind.CNP, _, 0): refuse(Drop.OWN_CNP);
+            (Kind.DATA, 1, 0): refuse(Drop.BEYOND_WINDOW);
+            (Kind.DATA, 1, _): refuse(Drop.NOT_THE_SOURCE);
         }
-        size = 8;
+        size = 4;
     }
 
     apply {
@@ -225,8 +217,7 @@ control AckAggregate(inout headers_t hdr, inout ingress_metadata_t meta,
             if (meta.carried.kind == Kind.NAK || meta.carried.kind == Kind.REGISTERS) {
                 tie_nak();
             }
-            refusal_limit.apply(meta, is_limited);
-            set_cnp_window();
+            refusal_limit.apply(meta);
             // Before a NAK may be turned into an ACK.
             leaves.apply(meta);
             route_by_sender.apply(meta, ig_dprsr_md, ig_tm_md);

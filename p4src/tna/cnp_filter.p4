@@ -44,6 +44,10 @@ control CnpFilter(inout ingress_metadata_t meta) {
         }
     };
 
+    action set_window() {
+        meta.cnp_window = meta.now[19:4];
+    }
+
     action count_cnp() {
         meta.cnp_word = count.execute(meta.carried.cell);
     }
@@ -77,6 +81,7 @@ control CnpFilter(inout ingress_metadata_t meta) {
     }
 
     apply {
+        set_window();
         count_cnp();
         tie_cnp();
         counted.apply();

@@ -16,6 +16,7 @@
 #define ALFIRK_GROUP_LOOKUP_P4
 
 #include "icrc.p4"
+#include "source_window.p4"
 
 control GroupLookup(inout headers_t hdr, inout ingress_metadata_t meta, inout bool is_group) {
     @id(DIRECT_COUNTER_ID_GROUPS) DIRECT_COUNTER(groups_counter);
@@ -124,6 +125,7 @@ control GroupLookup(inout headers_t hdr, inout ingress_metadata_t meta, inout bo
 
     IcrcOfFeedback() icrc_of_feedback;
     IcrcOfCnp() icrc_of_cnp;
+    WindowStart() window_start;
 
     apply {
         if (groups.apply().hit) {
@@ -135,6 +137,7 @@ control GroupLookup(inout headers_t hdr, inout ingress_metadata_t meta, inout bo
             }
             mft.apply();
             members.apply();
+            window_start.apply(meta);
         }
     }
 }

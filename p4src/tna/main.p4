@@ -93,6 +93,7 @@ control ingress(inout headers_t hdr,
     apply {
         meta.now = ig_prsr_md.global_tstamp[47:16];
         meta.refusal_window = ig_prsr_md.global_tstamp[31:16] | 0x8000;
+        set_port_word();
         mirrors.apply();
 
         if (ig_prsr_md.parser_err != PARSER_ERROR_OK) {
@@ -110,7 +111,6 @@ control ingress(inout headers_t hdr,
                 is_of_group = true;
                 check_register_control.apply(hdr, meta, ig_tm_md);
             } else if (hdr.ipv4.isValid()) {
-                set_port_word();
                 packet_words.apply(hdr, meta);
                 // Registration packets reach the controller unmodified, whether the group exists or not.
                 if (hdr.udp.isValid() && hdr.udp.dst_port == UDP_PORT_MRP) {
@@ -182,12 +182,10 @@ control egress(inout headers_t hdr,
     BridgeExit() bridge_exit;
     MemoryRegions() memory_regions;
     Icrc() icrc;
-    EcnLookup() ecn_lookup;
     EcnMarking() ecn_marking;
     PuntLimit() punt_limit;
 
     bool is_own_copy = false;
-    bit<8> is_marked;
     bool is_to_host = false;
     slot_t receiver = NO_SLOT;
     bool has_region = false;
@@ -202,7 +200,6 @@ control egress(inout headers_t hdr,
 
     apply {
         compare_ports.apply();
-        ecn_lookup.apply(eg_intr_md, is_marked);
         if (meta.port_difference == 0) {
             is_own_copy = true;
         }
@@ -212,8 +209,9 @@ control egress(inout headers_t hdr,
         } else if (meta.carried.origin == Origin.SWITCHED && meta.carried.kind != Kind.NONE
                    && (hdr.aeth.isValid() || hdr.cnp.isValid())) {
             // After this, only PSN and AETH are from a member's frame.
-            feedback_frame.apply(hdr, FEEDBACK_TTL, hdr.cnp.isValid());
+            feedback_frame.apply(hdr, FEEDBACK_TTL);
         }
+        ecn_marking.apply(hdr, eg_intr_md);
         if (meta.carried.origin == Origin.PACKET_IN) {
             hdr.packet_in.setValid();
             hdr.packet_in.reason = meta.carried.packet_in_reason;
@@ -268,8 +266,6 @@ control egress(inout headers_t hdr,
                 icrc.apply(hdr, meta);
             }
         }
-        // After ../shared/feedback_frame.p4, which makes feedback incapable of ECN.
-        ecn_marking.apply(hdr, is_marked);
         if (meta.drop_reason != Drop.NONE) {
             count_drop();
         }

@@ -94,7 +94,7 @@ header carried_t {
     cell_t cell;
     // Oldest word so far; the group's minimum after the last level.
     psn_word_t minimum;
-    // Word of the pending NAK that replaces this feedback; 0 if none (waiting_nak.p4). In a mirror, `window` instead.
+    // Word of the pending NAK that replaces this feedback; 0 if none (waiting_nak.p4).
     psn_word_t waited;
     // Acknowledged PSN as a word; stored in the path's register if it is newer.
     psn_word_t word;
@@ -123,7 +123,7 @@ struct ingress_metadata_t {
     bit<PATH_BITS> absent;
     // Path number, as the tie-breaker of a word.
     bit<8> tie;
-    // Window of the group as a difference of words; in register control, the end of a window (source_window.p4).
+    // Window of the group as a difference of words; for data, its PSN minus that, which must be acknowledged (source_window.p4).
     psn_word_t window;
     bit<1> is_beyond;
     bit<32> crc;

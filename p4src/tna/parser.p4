@@ -122,7 +122,6 @@ parser IngressParser(packet_in packet,
     state parse_register_control {
         meta.psn = (psn_word_t)REGISTER_VALUE_WORD(packet);
         packet.extract(hdr.register_control);
-        meta.window = (psn_word_t)hdr.register_control.window_end;
         transition select(hdr.register_control.op) {
             REGISTER_OP_RAISE_WINDOW: window;
             default: registers;
@@ -383,7 +382,7 @@ control IngressDeparser(packet_out packet,
 #define CARRIED_BY_MIRROR \
     { meta.mirror_origin, meta.carried.pad_0, meta.carried.kind, meta.carried.pad_1, meta.carried.is_old, meta.carried.is_new, \
       meta.carried.is_source, meta.carried.is_own_nak, meta.carried.packet_in_reason, \
-      meta.carried.pad_2, meta.carried.ingress_port, meta.carried.cell, meta.carried.minimum, meta.window, \
+      meta.carried.pad_2, meta.carried.ingress_port, meta.carried.cell, meta.carried.minimum, meta.carried.waited, \
       meta.carried.word }
 
     apply {

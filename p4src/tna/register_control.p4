@@ -44,6 +44,7 @@ control CheckRegisterControl(inout headers_t hdr, inout ingress_metadata_t meta,
         @in_hash {
             meta.carried.cell = hdr.register_control.group[15 - PATH_BITS:0] ++ (bit<PATH_BITS>)0;
         }
+        meta.acked = meta.psn & -PSN_WORD_ONE;
     }
 
     // Announced memory regions are stored in egress (memory_regions.p4).

@@ -25,7 +25,6 @@ control CarriedWords(inout headers_t hdr, inout egress_metadata_t meta, in bit<1
         meta.filter_cell = meta.carried.cell;
         meta.msn_cell = meta.carried.cell;
         meta.record = meta.carried.word;
-        meta.psn = meta.carried.minimum + meta.carried.waited;
         meta.msn_way = MsnWay.RECORD;
     }
 
@@ -33,7 +32,6 @@ control CarriedWords(inout headers_t hdr, inout egress_metadata_t meta, in bit<1
     action of_old_record() {
         meta.filter_cell = meta.carried.cell;
         meta.record = meta.carried.word;
-        meta.psn = meta.carried.minimum + meta.carried.waited;
     }
 
     action of_registers() {
@@ -64,8 +62,6 @@ control CarriedWords(inout headers_t hdr, inout egress_metadata_t meta, in bit<1
         meta.msn_way = MsnWay.REPLY_PATH;
     }
 
-    // bf-p4c places a table with a higher priority first; egress has no stage to spare after this one.
-    @placement_priority(10)
     table words {
         key = {
             meta.carried.origin: ternary;
@@ -117,7 +113,9 @@ control CarriedWords(inout headers_t hdr, inout egress_metadata_t meta, in bit<1
     }
 }
 
-// Turns a record into the packet that advances the source's window. Only the fields that ingress reads are set.
+// Turns a record into the packet that advances the source's window.
+//
+// Only the fields that ingress reads are set: one action cannot write both constants and a shifted PSN to one container.
 control WindowUpdate(inout headers_t hdr, in egress_metadata_t meta) {
     action make() {
         hdr.packet_out.setValid();
@@ -127,7 +125,7 @@ control WindowUpdate(inout headers_t hdr, in egress_metadata_t meta) {
         hdr.register_control.setValid();
         hdr.register_control.op = REGISTER_OP_RAISE_WINDOW;
         hdr.register_control.group = meta.group_index;
-        hdr.register_control.window_end = (bit<32>)meta.psn;
+        hdr.register_control.value[23:0] = ((bit<32>)meta.carried.minimum)[31:8];
     }
 
     apply {

@@ -10,38 +10,45 @@
 //   ACK ──> ... ──> last_acked ──> source
 //    └ record ──> registers of egress ──> recirculation port ──> here
 //
-// The register stores the end of the window, the last acknowledged PSN plus the window, so that the PSN of data is compared as it
-// is, a stage before sender.p4. Egress computes the sum from the window that the record carries; the controller computes that
-// of INIT_GROUP.
-//
 // The word here is updated within a microsecond or two. Each record carries the whole PSN, so a lost record only makes the
 // window smaller until the next one. Data dropped because of that is resent.
 
 #ifndef ALFIRK_SOURCE_WINDOW_P4
 #define ALFIRK_SOURCE_WINDOW_P4
 
-control SourceWindow(inout ingress_metadata_t meta) {
-    Register<psn_word_t, group_cell_t>(MAX_GROUPS) ends;
+// Second stage: computes the PSN that must be acknowledged before this data may pass, its PSN minus the window.
+control WindowStart(inout ingress_metadata_t meta) {
+    action subtract() {
+        meta.window = meta.acked - meta.window;
+    }
 
-    RegisterAction<psn_word_t, group_cell_t, bit<1>>(ends) compare = {
+    apply {
+        subtract();
+    }
+}
+
+control SourceWindow(inout ingress_metadata_t meta) {
+    Register<psn_word_t, group_cell_t>(MAX_GROUPS) last_acked;
+
+    RegisterAction<psn_word_t, group_cell_t, bit<1>>(last_acked) compare = {
         void apply(inout psn_word_t value, out bit<1> is_beyond) {
-            if (meta.acked - value > 0) {
+            if (meta.window - value > 0) {
                 is_beyond = 1;
             } else {
                 is_beyond = 0;
             }
         }
     };
-    RegisterAction<psn_word_t, group_cell_t, bit<1>>(ends) raise = {
+    RegisterAction<psn_word_t, group_cell_t, bit<1>>(last_acked) raise = {
         void apply(inout psn_word_t value) {
-            if (meta.window - value > 0) {
-                value = meta.window;
+            if (meta.acked - value > 0) {
+                value = meta.acked;
             }
         }
     };
-    RegisterAction<psn_word_t, group_cell_t, bit<1>>(ends) set = {
+    RegisterAction<psn_word_t, group_cell_t, bit<1>>(last_acked) set = {
         void apply(inout psn_word_t value) {
-            value = meta.window;
+            value = meta.acked - PSN_WORD_ONE;
         }
     };
 

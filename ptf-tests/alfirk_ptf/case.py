@@ -172,7 +172,7 @@ class GroupTest(SwitchTest):
         """Write the group: registers first, then multicast group and table entries."""
         self.controller.register(self.group, self.first_psn, self.first_msn)
         group, paths = self.group, self.group.paths
-        self.registers.init_group(group.index, len(paths), self.first_psn, self.first_msn, self.window)
+        self.registers.init_group(group.index, len(paths), self.first_psn, self.first_msn)
         self.registers.init_regions(group.slot(paths[0].port), len(paths), self.first_psn)
         self.switch.insert_multicast(self.group.multicast())
         self.switch.insert(*self.group.entries())

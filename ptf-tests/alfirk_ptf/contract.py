@@ -391,9 +391,7 @@ SIZE_WORK = 32
 #: BMv2 rejects RegisterEntry. The reply is the same header in a PacketIn.
 #: INIT_GROUP initialises `group` with `count` paths: the next PSN is value[23:0], the MSN
 #: value[47:24]; on Tofino the port of the
-#: source is value[63:48] and the end of its window is `window_end`, on v1model the sender of the
-#: next data becomes the
-#: source
+#: source is value[63:48], on v1model the sender of the next data becomes the source
 #: READ value := reg of `group` (and of path `index`, if it has a cell per path)
 #: WRITE reg of `group` (and of path `index`) := value
 #: INIT_REGIONS clears the memory regions announced to `count` receivers, from slot `group` ++
@@ -420,13 +418,11 @@ class RegisterControl:
     index: int = 0
     #: value read or to be written
     value: int = 0
-    #: INIT_GROUP on Tofino: newest PSN that the source may send, followed by 8 zero bits
-    window_end: int = 0
     #: number chosen by the controller to match the reply with its request
     cookie: int = 0
 
     #: Length of the header in bytes.
-    SIZE: ClassVar[int] = 24
+    SIZE: ClassVar[int] = 20
 
     def pack(self) -> bytes:
         """Encode the header; a field's bits beyond its width are dropped."""
@@ -438,23 +434,21 @@ class RegisterControl:
         value = value << 16 | self.group & 0xFFFF
         value = value << 16 | self.index & 0xFFFF
         value = value << 64 | self.value & 0xFFFFFFFFFFFFFFFF
-        value = value << 32 | self.window_end & 0xFFFFFFFF
         value = value << 32 | self.cookie & 0xFFFFFFFF
-        return value.to_bytes(24, "big")
+        return value.to_bytes(20, "big")
 
     @classmethod
     def unpack(cls, data: bytes) -> "RegisterControl":
-        """Decode the header from the first 24 bytes."""
-        value = int.from_bytes(data[:24], "big")
+        """Decode the header from the first 20 bytes."""
+        value = int.from_bytes(data[:20], "big")
         return cls(
-            op=value >> 184 & 255,
-            status=value >> 176 & 255,
-            reg=value >> 168 & 255,
-            count=value >> 160 & 255,
-            group=value >> 144 & 0xFFFF,
-            index=value >> 128 & 0xFFFF,
-            value=value >> 64 & 0xFFFFFFFFFFFFFFFF,
-            window_end=value >> 32 & 0xFFFFFFFF,
+            op=value >> 152 & 255,
+            status=value >> 144 & 255,
+            reg=value >> 136 & 255,
+            count=value >> 128 & 255,
+            group=value >> 112 & 0xFFFF,
+            index=value >> 96 & 0xFFFF,
+            value=value >> 32 & 0xFFFFFFFFFFFFFFFF,
             cookie=value >> 0 & 0xFFFFFFFF,
         )
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from alfirk_ptf.contract import (
-    DEFAULT_WINDOW,
     PacketInReason,
     PacketOutKind,
     RegisterControl,
@@ -51,22 +50,9 @@ class Registers:
         only_v1model("writing registers by packets")
         self._execute_ok(RegisterControl(WRITE, reg=reg, group=group, index=index, value=value))
 
-    def init_group(
-        self, group: int, paths: int, first_psn: int, msn: int = 0, window: int = DEFAULT_WINDOW
-    ) -> None:
-        """Initialise all state of a group whose first PSN is `first_psn`, after `msn` messages.
-
-        Its source may send `window` packets beyond the last acknowledged one.
-        """
-        self._execute_ok(
-            RegisterControl(
-                INIT_GROUP,
-                count=paths,
-                group=group,
-                value=msn << 24 | first_psn,
-                window_end=(first_psn - 1 + window & 0xFFFFFF) << 8,
-            )
-        )
+    def init_group(self, group: int, paths: int, first_psn: int, msn: int = 0) -> None:
+        """Initialise all state of a group whose first PSN is `first_psn`, after `msn` messages."""
+        self._execute_ok(RegisterControl(INIT_GROUP, count=paths, group=group, value=msn << 24 | first_psn))
 
     def read_region(self, reg: int, slot: int) -> int:
         """Read one register of a receiver, by its index."""

@@ -263,7 +263,7 @@ class NewGroupHasNoRegions(RegionTest):
     def runTest(self) -> None:
         for port, region in _FIRST.items():
             self.announce(port, region)
-        self.registers.init_group(self.group.index, len(self.ports), self.first_psn, window=self.window)
+        self.registers.init_group(self.group.index, len(self.ports), self.first_psn)
         self.registers.init_regions(self.group.slot(self.ports[0]), len(self.ports), self.first_psn)
         self.announced.clear()
         self.psns = count(self.first_psn)

@@ -74,7 +74,12 @@ pub fn prepared(program: &Arc<LoadedProgram>, scene: &Scene) -> Switch {
         ..SwitchOptions::default()
     });
     switch.load(program.clone());
-    initialise_registers(&mut switch, scene);
+    initialise_registers(
+        &mut switch,
+        scene.ports().len(),
+        scene.initial_psn,
+        scene.initial_msn,
+    );
     switch
 }
 
@@ -191,15 +196,12 @@ pub fn add(switch: &mut Switch, [table, action]: [&str; 2], key: &[Vec<u8>], arg
         .expect("the entry is well formed");
 }
 
-fn initialise_registers(switch: &mut Switch, scene: &Scene) {
-    let (psn, msn) = (scene.initial_psn, scene.initial_msn);
-    let window_end = psn.wrapping_sub(1).wrapping_add(scene.window) << 8;
+fn initialise_registers(switch: &mut Switch, paths: usize, initial_psn: u32, initial_msn: u32) {
     let mut frame = vec![1, 0, 0];
-    frame.extend([1, 0, 0, scene.ports().len() as u8]);
+    frame.extend([1, 0, 0, paths as u8]);
     frame.extend(GROUP_INDEX.to_be_bytes());
     frame.extend([0, 0]);
-    frame.extend((u64::from(msn) << 24 | u64::from(psn)).to_be_bytes());
-    frame.extend(window_end.to_be_bytes());
+    frame.extend((u64::from(initial_msn) << 24 | u64::from(initial_psn)).to_be_bytes());
     frame.extend(COOKIE.to_be_bytes());
     let answers = switch.process(CPU_PORT, &frame, 0);
     let [(CPU_PORT, answer)] = &answers[..] else {

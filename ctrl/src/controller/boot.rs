@@ -261,15 +261,9 @@ impl Boot {
         let lost = self.lost_groups(parts.groups);
         let tasks = lost.flat_map(|(group, on)| {
             let InitialRegisters {
-                position,
-                source,
-                is_certain,
+                position, source, ..
             } = self.initial_registers_of(parts.network.topology(), group);
-            let window = match is_certain {
-                true => group.strategies.window,
-                false => group.wide_window(),
-            };
-            group.registers_from(position, source, window, on, &BTreeMap::new())
+            group.registers_from(position, source, on, &BTreeMap::new())
         });
         tasks
             .map(|task| SwitchTask::new(self.switch, task))

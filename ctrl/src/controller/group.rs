@@ -157,26 +157,18 @@ impl Group {
         kept: &BTreeMap<u32, u32>,
     ) -> Vec<Task> {
         let source = self.port_towards_source(topology, on.switch);
-        self.registers_from(self.position, source, self.strategies.window, on, kept)
+        self.registers_from(self.position, source, on, kept)
     }
 
     /// Task that initialises the path registers of the group on one switch, as if all members had acknowledged
-    /// `position`. `source`: port that leads to the source, 0 if there is none. `window`: that with which the group is published
-    /// next ([`Group::publication`] or [`Group::wide_publication`]).
-    pub(super) fn init_group(
-        &self,
-        on: &GroupPart,
-        position: Position,
-        source: u32,
-        window: Window,
-    ) -> Task {
+    /// `position`. `source`: port that leads to the source, 0 if there is none.
+    pub(super) fn init_group(&self, on: &GroupPart, position: Position, source: u32) -> Task {
         let paths = u8::try_from(on.paths.len()).expect("paths are checked against the pipeline");
         Task::Registers(registers::init_group(
             on.group_index,
             paths,
             position,
             source,
-            window,
         ))
     }
 
@@ -186,11 +178,10 @@ impl Group {
         &self,
         position: Position,
         source: u32,
-        window: Window,
         on: &GroupPart,
         kept: &BTreeMap<u32, u32>,
     ) -> Vec<Task> {
-        let mut tasks = vec![self.init_group(on, position, source, window)];
+        let mut tasks = vec![self.init_group(on, position, source)];
         let fresh = on.slots().filter(|(port, _)| !kept.contains_key(port));
         // One packet sets consecutive slots.
         let mut runs: Vec<(u32, u8)> = Vec::new();
@@ -259,16 +250,11 @@ impl Group {
         self.strategies.window.get().min(MAX_OUTSTANDING)
     }
 
-    /// The window of [`Group::wide_publication`].
-    pub(super) fn wide_window(&self) -> Window {
-        self.strategies.window.max(Window::at_least(WIDE_WINDOW))
-    }
-
     /// Entry that publishes the group on one switch with a wide window. It is used after a loss of registers, while the
     /// source may be further ahead of the group's recorded position than its window.
     pub(super) fn wide_publication(&self, program: &Program, on: &GroupPart) -> Update {
         let wide = Strategies {
-            window: self.wide_window(),
+            window: self.strategies.window.max(Window::at_least(WIDE_WINDOW)),
             ..self.strategies
         };
         self.publication_with(program, on, wide)

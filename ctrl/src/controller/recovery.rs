@@ -441,8 +441,7 @@ impl Recoveries {
         };
         let name = network.name(switch);
         tracing::info!(%mcst_id, switch = name, %psn, source, is_exact, "initialising the lost registers of the group");
-        let window = group.wide_window();
-        let task = group.init_group(on, position, source, window);
+        let task = group.init_group(on, position, source);
         let member = on.paths.iter().find(|path| path.port == source);
         let member = member.and_then(|path| Some(path.member()?.spec.ip));
         if let Some(registration) = groups.get_mut(mcst_id) {

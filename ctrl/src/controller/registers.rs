@@ -10,26 +10,21 @@ use crate::constants::{
     REGISTER_STATUS_OK, REGISTER_STATUS_OUT_OF_RANGE,
 };
 
-use crate::strategy::Window;
-use alfirk_roce::wire::Psn;
-
 pub use alfirk_contract::RegisterControl;
 
 /// Request that initialises the registers of the group with index `group`, as if all members had acknowledged `position`.
-/// `source`: port that leads to the source, 0 for none. `window`: number of packets that it may send beyond `position`.
+/// `source`: port that leads to the source, 0 for none.
 pub(super) fn init_group(
     group: u16,
     paths: u8,
     position: Position,
     source: u32,
-    window: Window,
 ) -> RegisterControl {
     RegisterControl {
         op: REGISTER_OP_INIT_GROUP,
         count: paths,
         group,
         value: u64::from(source as u16) << 48 | position.to_init(),
-        window_end: Psn::new(position.psn.get().wrapping_add(window.get())).get() << 8,
         ..RegisterControl::default()
     }
 }
@@ -124,11 +119,10 @@ mod tests {
             group: 0x0607,
             index: 0x0809,
             value: 0x0a0b_0c0d_0e0f_1011,
-            window_end: 0x1213_1415,
-            cookie: 0x1617_1819,
+            cookie: 0x1213_1415,
         };
         let bytes = header.to_bytes();
-        assert_eq!(bytes.to_vec(), (2..=0x19).collect::<Vec<u8>>());
+        assert_eq!(bytes.to_vec(), (2..=0x15).collect::<Vec<u8>>());
         assert_eq!(parse(&bytes), Some(header));
         for len in 0..bytes.len() {
             assert_eq!(parse(&bytes[..len]), None);
