@@ -18,6 +18,10 @@ use crate::program::{compile_source, is_json, SourceFlags};
 /// Exit codes: 0 the test passes or the editor ends the session, 1 it fails, 2 the input is not the protocol.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
+Examples:
+  alfirk debug                          as the debug adapter of VS Code or Neovim
+  alfirk debug -I include -DPATHS=8     with flags for all programs
+
 Launch configuration, as VS Code's launch.json has it:
   {\"type\": \"alfirk\", \"request\": \"launch\", \"name\": \"Debug packet test\", \"program\": \"basic.p4\", \"test\": \"basic.stf\"}
 
