@@ -78,11 +78,8 @@ fn page(
 fn code(out: &mut String, file: &File, text: &str) -> fmt::Result {
     out.write_str("<table class=\"code\">\n")?;
     for (number, line) in (1..).zip(text.lines()) {
-        let on_line = || {
-            file.branches
-                .range((number, 0, 0)..=(number, u64::MAX, u64::MAX))
-        };
-        let missed: Vec<&str> = on_line()
+        let on_line = (file.branches).range((number, 0, 0)..=(number, u64::MAX, u64::MAX));
+        let missed: Vec<&str> = on_line
             .filter(|(_, branch)| branch.count == 0)
             .map(|(_, branch)| branch.name.as_str())
             .collect();
@@ -93,9 +90,8 @@ fn code(out: &mut String, file: &File, text: &str) -> fmt::Result {
             Some(_) if missed.is_empty() => "hit",
             Some(_) => "part",
         };
-        let all = on_line().count();
-        let note = match (class, all) {
-            ("part", _) => format!("never: {}", missed.join(", ")),
+        let note = match class {
+            "part" => format!("never: {}", missed.join(", ")),
             _ => String::new(),
         };
         let count = count.map(u64::to_string).unwrap_or_default();

@@ -56,7 +56,7 @@ impl Report {
             }
             if line == "end_of_record" {
                 let (path, file, _) = current.take().ok_or_else(damaged)?;
-                report.files.entry(path).or_default().add_unchecked(file);
+                report.files.entry(path).or_default().add(&file);
                 continue;
             }
             match (&mut current, line.split_once(':')) {
@@ -75,18 +75,6 @@ impl Report {
                 text: format!("{} (the file ends here)", last.1),
             }),
         }
-    }
-}
-
-impl File {
-    fn add_unchecked(&mut self, other: File) {
-        let mut sum = Report::default();
-        sum.files.insert(String::new(), std::mem::take(self));
-        let mut more = Report::default();
-        more.files.insert(String::new(), other);
-        // Records of one file in one LCOV file are of one version.
-        let _ = sum.add(&more);
-        *self = sum.files.remove("").unwrap_or_default();
     }
 }
 

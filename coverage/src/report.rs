@@ -226,7 +226,8 @@ impl File {
         Ok(())
     }
 
-    fn add(&mut self, other: &File) {
+    /// Adds the counts of the same version of the file.
+    pub(crate) fn add(&mut self, other: &File) {
         for (line, count) in &other.lines {
             let sum = self.lines.entry(*line).or_default();
             *sum = sum.saturating_add(*count);

@@ -67,19 +67,24 @@ impl<'a> Loader<'a> {
 
     /// Adds a site at the current point of the code, if the program is loaded for coverage and the position is known.
     pub(super) fn cover(&mut self, kind: impl FnOnce() -> SiteKind, info: Option<&SourceInfo>) {
-        let Some(info) = self.coverable(info) else {
-            return;
-        };
-        let counter = match self.cover.line {
-            Some(counter) => counter,
-            None => {
-                let counter = self.cover.sites.allocate(1);
-                self.emit(Op::Cover { counter });
-                self.cover.line = Some(counter);
-                counter
-            }
-        };
+        if let Some(counter) = self.add_site(kind, info) {
+            self.emit(Op::Cover { counter });
+        }
+    }
+
+    /// Adds a site with the counter of the current line of code. Returns the counter if the line begins here: the code
+    /// must count then.
+    fn add_site(
+        &mut self,
+        kind: impl FnOnce() -> SiteKind,
+        info: Option<&SourceInfo>,
+    ) -> Option<u32> {
+        let info = self.coverable(info)?;
+        let of_line = self.cover.line;
+        let counter = of_line.unwrap_or_else(|| self.cover.sites.allocate(1));
+        self.cover.line = Some(counter);
         self.cover.sites.add(kind(), source(info), counter);
+        of_line.is_none().then_some(counter)
     }
 
     /// Adds the beginning of the action whose first statement is at a position.
@@ -161,19 +166,9 @@ impl<'a> Loader<'a> {
         info: Option<&SourceInfo>,
         steps: &mut Vec<ParserStep>,
     ) {
-        let Some(info) = self.coverable(info) else {
-            return;
-        };
-        let counter = match self.cover.line {
-            Some(counter) => counter,
-            None => {
-                let counter = self.cover.sites.allocate(1);
-                steps.push(ParserStep::Cover { counter });
-                self.cover.line = Some(counter);
-                counter
-            }
-        };
-        self.cover.sites.add(kind(), source(info), counter);
+        if let Some(counter) = self.add_site(kind, info) {
+            steps.push(ParserStep::Cover { counter });
+        }
     }
 
     /// Adds a transition of a parser state, and returns its counter.

@@ -142,7 +142,7 @@ impl LoadedProgram {
     /// # Errors
     /// See [`LoadError`]. Invalid input never causes a panic.
     pub fn from_json(text: &str) -> Result<LoadedProgram, LoadError> {
-        LoadedProgram::from_typed(&BmV2Json::from_text(text)?)
+        LoadedProgram::from_text(text, LoadOptions::default())
     }
 
     /// Loads a parsed program.
@@ -163,7 +163,7 @@ impl LoadedProgram {
             notes: true,
             ..LoadOptions::default()
         };
-        load(&BmV2Json::from_text(text)?, options)
+        LoadedProgram::from_text(text, options)
     }
 
     /// Loads a parsed program with the chosen optional passes of the loader.
