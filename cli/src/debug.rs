@@ -4,11 +4,11 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use alfirk_compiler::on_deep_stack;
-use alfirk_debug::{encode, Debugger, Decoder, Host, Launch, Program};
+use alfirk_debug::{encode, Debugger, Decoder, Host, Launch};
 use scapy::capture;
 
 use crate::exit::{Failure, Outcome};
-use crate::program::{compile_source, is_json, SourceFlags};
+use crate::program::{compile_for_test, is_json, SourceFlags};
 
 /// Debug a P4 program with the packets of a test, in an editor (Debug Adapter Protocol on standard input and output).
 ///
@@ -77,12 +77,10 @@ struct Disk {
 }
 
 impl Host for Disk {
-    fn program(&self, launch: &Launch) -> Result<Program, String> {
+    fn program(&self, launch: &Launch) -> Result<String, String> {
         let path = &launch.program;
         if is_json(path) {
-            let json = self.text(path)?;
-            let parsers = Vec::new();
-            return Ok(Program { json, parsers });
+            return self.text(path);
         }
         let mut source = self.source.clone();
         source.include.extend(launch.include_dirs.iter().cloned());
@@ -90,13 +88,8 @@ impl Host for Disk {
         if let Some(arch) = &launch.arch {
             source.arch.clone_from(arch);
         }
-        let mut options = source.options(path).map_err(|error| text(&error))?;
-        options.actions_share_names = true;
-        let compiled = compile_source(&options).map_err(|error| text(&error))?;
-        Ok(Program {
-            json: compiled.json.to_text(),
-            parsers: compiled.parsers,
-        })
+        let compiled = compile_for_test(&source, path).map_err(|error| error.message())?;
+        Ok(compiled.json.to_text())
     }
 
     fn text(&self, path: &Path) -> Result<String, String> {
@@ -108,15 +101,5 @@ impl Host for Disk {
         let content = std::fs::read(path).map_err(|error| named(&error))?;
         let frames = capture::read(&content).map_err(|error| named(&error))?;
         Ok(frames.into_iter().map(|frame| frame.bytes).collect())
-    }
-}
-
-/// Returns the message of a failure.
-fn text(failure: &Failure) -> String {
-    match failure {
-        Failure::Failed(error) | Failure::BadInput(error) => error.to_string(),
-        Failure::AlreadyReported(_) | Failure::PipeClosed => {
-            "the program cannot be read".to_owned()
-        }
     }
 }

@@ -30,6 +30,15 @@ impl Failure {
     pub fn bad_input(message: impl Display) -> Failure {
         Failure::BadInput(anyhow::anyhow!("{message}"))
     }
+
+    /// Returns the message, for a place other than stderr.
+    pub fn message(&self) -> String {
+        match self {
+            Failure::Failed(error) | Failure::BadInput(error) => format!("{error:#}"),
+            Failure::AlreadyReported(code) => format!("exit code {code}"),
+            Failure::PipeClosed => "a pipe was closed".to_owned(),
+        }
+    }
 }
 
 /// An unclassified error has exit code 1; a closed pipe anywhere in its chain is not a failure.

@@ -115,6 +115,16 @@ pub fn compile_source(options: &CompileOptions) -> Result<Compiled, Failure> {
     }
 }
 
+/// Compiles a program for packet tests, in which the actions of a table may share names, as p4c's tests assume.
+///
+/// # Errors
+/// As [`compile_source`].
+pub fn compile_for_test(source: &SourceFlags, path: &Path) -> Result<Compiled, Failure> {
+    let mut options = source.options(path)?;
+    options.actions_share_names = true;
+    compile_source(&options)
+}
+
 /// Whether a program is compiled BMv2 JSON, by the end of its name.
 pub fn is_json(path: &Path) -> bool {
     path.extension()
@@ -140,7 +150,6 @@ pub fn compile_program(target: Target, file: Option<&Path>) -> Result<CompiledPr
         json,
         p4info,
         warnings,
-        parsers: _,
     } = compiled.map_err(|error| match error {
         CompileError::Read { .. } => Failure::bad_input(error),
         // The compiler's report has lines of its own.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use alfirk_compiler::driver::{compile, CompileOptions};
-use alfirk_debug::{Debugger, Host, Launch, Program};
+use alfirk_debug::{Debugger, Host, Launch};
 use serde_json::{json, Value};
 
 /// Number of packets of the test.
@@ -20,13 +20,10 @@ fn main() {
 struct Files;
 
 impl Host for Files {
-    fn program(&self, launch: &Launch) -> Result<Program, String> {
+    fn program(&self, launch: &Launch) -> Result<String, String> {
         let compiled =
             compile(&CompileOptions::new(&launch.program)).map_err(|error| error.to_string())?;
-        Ok(Program {
-            json: compiled.json.to_text(),
-            parsers: compiled.parsers,
-        })
+        Ok(compiled.json.to_text())
     }
 
     fn text(&self, _: &Path) -> Result<String, String> {

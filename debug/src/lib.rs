@@ -15,4 +15,4 @@ mod scopes;
 mod server;
 
 pub use frame::{encode, Decoder, FrameError};
-pub use server::{Debugger, Host, Launch, Program, Reply};
+pub use server::{Debugger, Host, Launch, Reply};

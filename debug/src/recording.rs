@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use alfirk_bmv2::trace::stops::{CellKind, CellValue, Override, Stop, StopKind, Stops};
 use alfirk_bmv2::trace::{TraceEvent, TraceLine};
 use alfirk_bmv2::Switch;
-use alfirk_compiler::driver::ParserPositions;
+use alfirk_bmv2_json::{Parser, SourceInfo};
 use alfirk_stf::{Failure, Line, Session};
 
 /// Maximum number of stops that are kept. Beyond it, the oldest lines of the test lose theirs, so that long captures do not
@@ -70,23 +70,25 @@ pub struct Recording {
 
 impl Recording {
     /// Starts a recording at the beginning of a test.
-    pub fn new(session: Session, lines: Vec<Line>, parsers: &[ParserPositions]) -> Recording {
-        let place = |position: &Option<(String, u64)>| {
-            let (file, line) = position.clone()?;
+    pub fn new(session: Session, lines: Vec<Line>, parsers: &[Parser]) -> Recording {
+        let place = |info: &Option<SourceInfo>| {
+            let info = info.as_ref()?;
             Some(Place {
-                file,
-                line,
+                file: info.filename.clone(),
+                line: info.line,
                 column: 0,
             })
         };
         let states = parsers.iter().flat_map(|parser| {
-            let is_egress = parser.parser.starts_with("egress");
-            parser.states.iter().map(move |state| (is_egress, state))
+            let is_egress = parser.name.starts_with("egress");
+            let states = parser.parse_states.iter();
+            states.map(move |state| (is_egress, state))
         });
         let states = states.map(|(is_egress, state)| {
-            let operations = state.operations.iter().map(place).collect();
-            let key = (is_egress, state.state.clone());
-            (key, (place(&state.position), operations))
+            let statements = state.parser_ops.iter();
+            let statements = statements.map(|statement| place(&statement.source_info));
+            let key = (is_egress, state.name.clone());
+            (key, (place(&state.source_info), statements.collect()))
         });
         Recording {
             lines,
@@ -101,6 +103,11 @@ impl Recording {
             },
             words: Vec::new(),
         }
+    }
+
+    /// Returns the names of the parsers' states.
+    pub fn state_names(&self) -> impl Iterator<Item = &str> {
+        self.states.keys().map(|(_, name)| name.as_str())
     }
 
     /// Returns the places of parser states and their statements.

@@ -275,12 +275,10 @@ impl Scopes {
             let is_valid = words
                 .get(usize::from(header.slot))
                 .is_some_and(|bit| *bit != 0);
+            let value = if is_valid { "valid" } else { "invalid" };
             Row {
-                name: header.owner.clone(),
-                value: if is_valid { "valid" } else { "invalid" }.to_owned(),
-                type_name: String::new(),
-                expression: String::new(),
                 inner: is_valid.then(|| Group::Header(header.owner.clone())),
+                ..plain_row(header.owner.clone(), value.to_owned())
             }
         });
         rows.collect()
@@ -330,11 +328,8 @@ fn gress_prefix(stop: Option<&Stop>) -> Option<&'static str> {
 
 fn folder(name: &str, value: &str, inner: Group) -> Row {
     Row {
-        name: name.to_owned(),
-        value: value.to_owned(),
-        type_name: String::new(),
-        expression: String::new(),
         inner: Some(inner),
+        ..plain_row(name.to_owned(), value.to_owned())
     }
 }
 

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use alfirk_bmv2::trace::stops::{Override, OverrideTarget, StopKind};
 use alfirk_bmv2::trace::{Variable, VariableKind};
-use alfirk_compiler::driver::ParserPositions;
+use alfirk_bmv2_json::BmV2Json;
 use alfirk_compiler::preproc::normalize;
-use alfirk_stf::{Command, Line, Records, Session};
+use alfirk_stf::{summary, Command, Line, Records, Session};
 use serde::Deserialize;
 use serde_json::{json, Value};
 
@@ -26,11 +26,11 @@ const MAX_ROWS: usize = 1000;
 
 /// Reads the programs and tests that an editor names.
 pub trait Host {
-    /// Compiles a program, or reads a compiled one.
+    /// Compiles a program, or reads a compiled one, and returns it as BMv2 JSON.
     ///
     /// # Errors
     /// The program cannot be read or has errors; the text shows them.
-    fn program(&self, launch: &Launch) -> Result<Program, String>;
+    fn program(&self, launch: &Launch) -> Result<String, String>;
 
     /// Reads a text file.
     ///
@@ -77,15 +77,6 @@ pub struct Launch {
     pub defines: Vec<String>,
     /// Architecture: `v1model`, `tna` or `t2na`.
     pub arch: Option<String>,
-}
-
-/// A compiled program.
-#[derive(Clone, Debug)]
-pub struct Program {
-    /// The program as BMv2 JSON.
-    pub json: String,
-    /// Positions of parser states; empty for a program that was compiled before.
-    pub parsers: Vec<ParserPositions>,
 }
 
 /// Messages for the editor.
@@ -305,7 +296,7 @@ impl Debugger {
 
     fn open(&self, launch: &Launch) -> Result<Run, String> {
         let lines = self.lines(launch)?;
-        let Program { json, parsers } = self.host.program(launch)?;
+        let json = self.host.program(launch)?;
         let at_program = |error: String| format!("{}: {error}", launch.program.display());
         let records = Records {
             traces: true,
@@ -314,7 +305,8 @@ impl Debugger {
         let session = Session::start(&json, launch.seed, records).map_err(at_program)?;
         let program = session.switch().program().cloned();
         let program = program.ok_or_else(|| at_program("the switch has no program".to_owned()))?;
-        let recording = Recording::new(session, lines, &parsers);
+        let parsed = BmV2Json::from_text(&json).map_err(|error| at_program(error.to_string()))?;
+        let recording = Recording::new(session, lines, &parsed.parsers);
         let mut by_file: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
         let tables = (0..u16::MAX).map_while(|table| {
             program.table_name(table)?;
@@ -330,12 +322,11 @@ impl Debugger {
                 .or_default()
                 .insert(place.line);
         }
-        let states = parsers.iter().flat_map(|parser| &parser.states);
         Ok(Run {
+            states: recording.state_names().map(str::to_owned).collect(),
             recording,
             scopes: Scopes::of(&program),
             lines: by_file,
-            states: states.map(|state| state.state.clone()).collect(),
             has_ended: false,
         })
     }
@@ -457,21 +448,9 @@ impl Debugger {
             .unwrap_or_default();
         let failures = run.recording.failures();
         for failure in &failures {
-            let line = failure
-                .line
-                .map(|line| format!(":{line}"))
-                .unwrap_or_default();
-            events.push(output(
-                "stderr",
-                &format!("{test}{line}: {}\n", failure.message),
-            ));
+            events.push(output("stderr", &(failure.text(&test) + "\n")));
         }
-        let result = match failures.len() {
-            0 => "passed".to_owned(),
-            1 => "1 check failed".to_owned(),
-            count => format!("{count} checks failed"),
-        };
-        events.push(output("stdout", &format!("{test}: {result}\n")));
+        events.push(output("stdout", &(summary(&test, &failures) + "\n")));
         let code = i32::from(!failures.is_empty());
         *exit_code = Some(code);
         events.push(event("exited", json!({ "exitCode": code })));

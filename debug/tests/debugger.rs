@@ -6,7 +6,7 @@ use alfirk_compiler::arch::Arch;
 use alfirk_compiler::driver::{compile, CompileOptions};
 use alfirk_compiler::on_deep_stack;
 use alfirk_compiler::preproc::MacroOption;
-use alfirk_debug::{Debugger, Host, Launch, Program};
+use alfirk_debug::{Debugger, Host, Launch};
 use serde_json::{json, Value};
 
 /// Test of `steps.p4`: a packet that passes, one that is cloned, one that recirculates, one without an entry.
@@ -29,7 +29,7 @@ struct Files {
 }
 
 impl Host for Files {
-    fn program(&self, launch: &Launch) -> Result<Program, String> {
+    fn program(&self, launch: &Launch) -> Result<String, String> {
         let mut options = CompileOptions::new(&launch.program);
         let macros = launch.defines.iter().cloned().map(MacroOption::Define);
         options.preprocessor.macros = macros.collect();
@@ -37,10 +37,7 @@ impl Host for Files {
         options.set_arch(Arch::of(launch.arch.as_deref(), None).map_err(|e| e.to_string())?);
         options.actions_share_names = true;
         let compiled = compile(&options).map_err(|error| error.to_string())?;
-        Ok(Program {
-            json: compiled.json.to_text(),
-            parsers: compiled.parsers,
-        })
+        Ok(compiled.json.to_text())
     }
 
     fn text(&self, _: &Path) -> Result<String, String> {

@@ -23,7 +23,7 @@ pub use control::{arbitration, pipeline_config, rejection_message, Control};
 pub use keys::hex;
 pub use local::{Local, Records};
 pub use names::{by_suffix, did_you_mean};
-pub use packets::{Failure, Packets};
+pub use packets::{summary, Failure, Packets};
 pub use parse::{parse, Command, Line, ParseError};
 pub use run::run;
 pub use session::{run_here, Reading, Session};

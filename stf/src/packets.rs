@@ -16,6 +16,25 @@ pub struct Failure {
     pub message: String,
 }
 
+impl Failure {
+    /// Returns the failure with its place in the test of this name.
+    pub fn text(&self, test: &str) -> String {
+        match self.line {
+            Some(line) => format!("{test}:{line}: {}", self.message),
+            None => format!("{test}: {}", self.message),
+        }
+    }
+}
+
+/// Returns the result of a test in one line.
+pub fn summary(test: &str, failures: &[Failure]) -> String {
+    match failures.len() {
+        0 => format!("{test}: passed"),
+        1 => format!("{test}: 1 check failed"),
+        count => format!("{test}: {count} checks failed"),
+    }
+}
+
 /// Received and expected packets by port.
 #[derive(Clone, Debug, Default)]
 pub struct Packets {

@@ -303,7 +303,7 @@ impl LoadedExperiment {
                 }
                 Err(failure) => {
                     let command = flags::command_line(&point.settings);
-                    let what = format!("{}: {}", command, message(failure));
+                    let what = format!("{command}: {}", failure.message());
                     failed.lock().expect("pushing cannot fail").push(what);
                 }
             }
@@ -578,15 +578,6 @@ fn program_source(point: &Point) -> (Target, Option<PathBuf>) {
         target.unwrap_or_default(),
         value("p4src").map(PathBuf::from),
     )
-}
-
-/// Formats a failure for the list of failed points.
-fn message(failure: Failure) -> String {
-    match failure {
-        Failure::Failed(error) | Failure::BadInput(error) => format!("{error:#}"),
-        Failure::AlreadyReported(code) => format!("exit code {code}"),
-        Failure::PipeClosed => "a pipe was closed".to_owned(),
-    }
 }
 
 /// Creates the progress bar for `total` points; it is hidden unless stderr is a terminal.

@@ -12,14 +12,13 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use alfirk_bmv2::trace::{trees, TraceEvent, TraceLine};
-use alfirk_compiler::driver::Compiled;
-use alfirk_stf::{Command, Control, Line, Records, Session};
+use alfirk_stf::{summary, Command, Control, Line, Records, Session};
 use clap::ValueEnum;
 use serde_json::json;
 
 use crate::coverage;
 use crate::exit::{print, Failure, Outcome};
-use crate::program::{compile_source, is_json, SourceFlags};
+use crate::program::{compile_for_test, is_json, SourceFlags};
 use remote::Remote;
 
 /// Compile a P4 program and test it with packets: a test in the STF language of p4c.
@@ -215,7 +214,7 @@ fn on_started_switch(
             args.program.display()
         )));
     }
-    let program = compiled(args, &args.program)?;
+    let program = compile_for_test(&args.source, &args.program)?;
     let ports = lines.iter().filter_map(|line| match line.command {
         Command::Packet { port, .. } | Command::Expect { port, .. } => Some(port),
         _ => None,
@@ -239,14 +238,8 @@ fn json(args: &Args) -> Result<String, Failure> {
     match is_json(path) {
         true => std::fs::read_to_string(path)
             .map_err(|error| Failure::bad_input(format!("{}: {error}", path.display()))),
-        false => Ok(compiled(args, path)?.json.to_text()),
+        false => Ok(compile_for_test(&args.source, path)?.json.to_text()),
     }
-}
-
-fn compiled(args: &Args, path: &Path) -> Result<Compiled, Failure> {
-    let mut options = args.source.options(path)?;
-    options.actions_share_names = true;
-    compile_source(&options)
 }
 
 fn report(args: &Args, test: &Path, failures: &[alfirk_stf::Failure]) -> Outcome {
@@ -263,18 +256,7 @@ fn report(args: &Args, test: &Path, failures: &[alfirk_stf::Failure]) -> Outcome
         });
         return print(format_args!("{result}\n"));
     }
-    let test = test.display();
-    let mut text = String::new();
-    for failure in failures {
-        match failure.line {
-            Some(line) => text += &format!("{test}:{line}: {}\n", failure.message),
-            None => text += &format!("{test}: {}\n", failure.message),
-        }
-    }
-    match failures.len() {
-        0 => text += &format!("{test}: passed\n"),
-        1 => text += &format!("{test}: 1 check failed\n"),
-        count => text += &format!("{test}: {count} checks failed\n"),
-    }
-    print(text)
+    let test = test.display().to_string();
+    let lines = failures.iter().map(|failure| failure.text(&test) + "\n");
+    print(lines.collect::<String>() + &summary(&test, failures) + "\n")
 }

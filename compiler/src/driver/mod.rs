@@ -94,49 +94,6 @@ pub struct Compiled {
     pub p4info: P4Info,
     /// Warnings, rendered with their source lines; empty if there are none.
     pub warnings: String,
-    /// Positions of parser states, which the JSON does not have.
-    pub parsers: Vec<ParserPositions>,
-}
-
-/// Source positions of the states of a parser. Files, lines and columns are those of the JSON's `source_info`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ParserPositions {
-    /// Name of the parser in the JSON.
-    pub parser: String,
-    /// The states of the parser.
-    pub states: Vec<StatePositions>,
-}
-
-/// Source positions of a parser state.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StatePositions {
-    /// Name of the state in the JSON.
-    pub state: String,
-    /// File and line of the state; `None` for a state that the source does not have.
-    pub position: Option<(String, u64)>,
-    /// File and line of each operation of the state in the JSON.
-    pub operations: Vec<Option<(String, u64)>>,
-}
-
-impl ParserPositions {
-    fn of(parser: &ir::Parser) -> ParserPositions {
-        let position = |source: &ir::Source| {
-            (source.line > 0).then(|| (source.file.to_string(), u64::from(source.line)))
-        };
-        let state = |state: &ir::ParseState| StatePositions {
-            state: state.name.clone(),
-            position: position(&state.source),
-            operations: state
-                .body
-                .iter()
-                .map(|statement| position(&statement.source))
-                .collect(),
-        };
-        ParserPositions {
-            parser: parser.name.to_owned(),
-            states: parser.states.iter().map(state).collect(),
-        }
-    }
 }
 
 /// The reason why a compilation failed.
@@ -189,17 +146,11 @@ pub fn compile_with(
         };
         let Results { outputs, .. } = session.results(loader, goals).map_err(unreadable)?;
         let rendered = session.rendered();
-        let outputs = outputs.map(|outputs| (outputs.json, outputs.p4info, outputs.programs));
-        match outputs {
-            Ok((Some(json), Some(p4info), programs)) => Ok(Compiled {
+        match outputs.map(|outputs| (outputs.json, outputs.p4info)) {
+            Ok((Some(json), Some(p4info))) => Ok(Compiled {
                 json,
                 p4info,
                 warnings: rendered,
-                parsers: programs
-                    .iter()
-                    .flat_map(|program| &program.parsers)
-                    .map(ParserPositions::of)
-                    .collect(),
             }),
             _ => Err(CompileError::Program {
                 report: rendered,
