@@ -64,8 +64,12 @@ class Image:
 
     @property
     def memory(self) -> int:
-        """Memory of a guest in megabytes: the root file system is in memory twice while it is unpacked."""
-        return MEMORY + 2 * (self.initramfs.stat().st_size >> 20)
+        """Memory of a guest in megabytes.
+
+        While the root file system is unpacked, its archive is in memory too, and the kernel lets files take
+        at most half of the rest.
+        """
+        return MEMORY + 3 * (self.initramfs.stat().st_size >> 20)
 
     def check(self, alfirk: Path) -> None:
         """Fail if the image is missing, or contains another version of alfirk."""
