@@ -37,7 +37,7 @@ GLIBC := $(shell uname -m)-unknown-linux-gnu
 COMPLETIONS := bash-completion/completions zsh/site-functions fish/vendor_completions.d
 
 .DEFAULT_GOAL := help
-.PHONY: help build quick run test bench notebooks book contract model tofino tofino-compare soak mininet ptf interop interop-speed guest-image install dist deb static static-glibc static-musl wheel image-check tutorials install-library uninstall fmt lint clean lock setup setup-interop build-verbs
+.PHONY: help build quick run test bench notebooks book contract model tofino tofino-compare soak mininet ptf interop interop-speed guest-image install dist dist-check deb static static-glibc static-musl wheel image-check tutorials install-library uninstall fmt lint clean lock setup setup-interop build-verbs
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -126,6 +126,9 @@ install: build ## Install the command under all its names, P4 sources, labs, Pyt
 	$(ALFIRK) completions fish >$(SHARE)/fish/vendor_completions.d/alfirk.fish
 
 dist: deb static ## Make packages in target/dist: a .deb, and a static binary
+
+dist-check: ## Try the packages of `make dist`, each in a bare Debian (needs root and mmdebstrap)
+	@python3 tools/dist_check.py
 
 # The package has the files of `make install`.
 deb: build ## Make a package for Debian 12 (needs cargo-deb: cargo install cargo-deb --locked)

@@ -1,0 +1,112 @@
+"""Tries the packages of `make dist`, each in a chroot with a bare Debian 12, as `make dist-check`.
+
+Needs root, mmdebstrap and the package registries. The package for Debian is installed by apt with what it
+recommends; nothing is installed beside the static binary.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from image import ROOT, Image
+
+#: Installs a package, with the packages that it recommends.
+_DEB = """
+FROM debian:12
+COPY {file} /tmp/alfirk.deb
+RUN apt-get update && apt-get install -y /tmp/alfirk.deb && rm /tmp/alfirk.deb
+"""
+_STATIC = """
+FROM debian:12
+COPY {file} /usr/local/bin/alfirk
+"""
+#: A program that compiles without any file beside it.
+_PROGRAM = "printf '#include <core.p4>\\n#include <v1model.p4>\\nconst bit<8> x = 1;\\n' >/tmp/a.p4; "
+
+
+@dataclass(frozen=True)
+class Package:
+    """What is tried of a package."""
+
+    #: Pattern of its file, from the repository's root.
+    file: str
+    #: How it is installed: instructions as in Containerfile.
+    installed: str
+    #: Commands that must end with 0.
+    tries: tuple[str, ...]
+
+
+PACKAGES = (
+    Package(
+        "target/dist/alfirk_*.deb",
+        _DEB,
+        (
+            "alfirk run --size 1MiB --algorithms alfirk,chain",
+            "alfirk run --driver mininet --size 1MiB --algorithms alfirk",
+            "alfirk-mininet --help",
+            _PROGRAM + "p4c /tmp/a.p4 --parse-only; p4c-bm2-ss --version; p4c --version",
+            "p4c --target bmv2 --arch v1model -o /tmp /usr/share/alfirk/p4src/v1model/main.p4",
+            "simple_switch_CLI --help; simple_switch_grpc --help; simple_switch --help",
+            # Debian has no package of P4Runtime for Python.
+            "alfirk-labs icrc 2>&1 | grep -q 'set ALFIRK_PYTHON'",
+            "alfirk-ptf --help 2>&1 | grep -q 'set ALFIRK_PYTHON'",
+            "test -s /usr/share/man/man1/alfirk-run.1.gz; test -s /usr/share/doc/alfirk/copyright",
+            "test -s /usr/share/bash-completion/completions/alfirk",
+            "apt-get remove -y alfirk; ! command -v p4c; test ! -e /usr/share/alfirk",
+        ),
+    ),
+    Package(
+        "target/dist/alfirk-*linux*",
+        _STATIC,
+        (
+            "alfirk --version",
+            "alfirk run --size 1MiB --algorithms alfirk,chain",
+            "ln -s /usr/local/bin/alfirk /tmp/p4c; " + _PROGRAM + "/tmp/p4c /tmp/a.p4 --parse-only",
+            "alfirk topology --help; alfirk packet craft --help",
+        ),
+    ),
+)
+
+
+def attempt(package: Package, work: Path) -> int:
+    """Install a package in a new chroot, and run its commands; return their number."""
+    image = Image(work / "root")
+    begin = time.monotonic()
+    image.build(package.installed.format(file=package.file).strip())
+    sys.stdout.write(f"{package.file}: installed in {time.monotonic() - begin:.1f} s\n")
+    for command in package.tries:
+        begin = time.monotonic()
+        image.run(command, apart=True)
+        sys.stdout.write(f"{command}: ok in {time.monotonic() - begin:.1f} s\n")
+        sys.stdout.flush()
+    return len(package.tries)
+
+
+def main() -> int:
+    """Try the packages that target/dist has."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.parse_args()
+    if os.geteuid() != 0 or shutil.which("mmdebstrap") is None:
+        sys.stderr.write("dist-check needs root and mmdebstrap: sudo apt-get install mmdebstrap\n")
+        return 2
+    missing = [package.file for package in PACKAGES if not list(ROOT.glob(package.file))]
+    if missing:
+        sys.stderr.write(f"there is no {', '.join(missing)}: make dist\n")
+        return 2
+    passed = 0
+    for package in PACKAGES:
+        with tempfile.TemporaryDirectory(prefix="alfirk-dist-") as work:
+            passed += attempt(package, Path(work))
+    sys.stdout.write(f"{passed} passed, 0 failed\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
