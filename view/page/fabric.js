@@ -2,6 +2,8 @@
 
 import { layout } from "./layout.js";
 
+// Height of a line of text in pixels.
+const LINE = 12;
 const MARGIN = { left: 34, right: 34, top: 34, bottom: 40 };
 
 export class FabricView {
@@ -110,7 +112,10 @@ export class FabricView {
         context.stroke();
       }
       const isLabelled = number === chosen || number === this.hovered;
-      if (isLabelled || context.measureText(node.name).width + 5 < room(number)) {
+      const fits = context.measureText(node.name).width + 5 < room(number);
+      if (isHost && !fits && !isLabelled && room(number) >= LINE) {
+        upright(context, colours, node.name, at.x, at.y + wide + 5);
+      } else if (isLabelled || fits) {
         const y = isHost ? at.y + wide + 17 : at.y - wide * 0.7 - 6;
         if (isLabelled) {
           const width = context.measureText(node.name).width + 8;
@@ -152,6 +157,18 @@ const NAMES = ["back", "raised", "text", "faint", "line", "tree", "member", "don
 export function palette() {
   const style = getComputedStyle(document.documentElement);
   return Object.fromEntries(NAMES.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
+}
+
+// Writes a name downwards, for hosts that are closer to each other than a name is long.
+function upright(context, colours, name, x, y) {
+  context.save();
+  context.translate(x, y);
+  context.rotate(Math.PI / 2);
+  context.textAlign = "left";
+  context.textBaseline = "middle";
+  context.fillStyle = colours.text;
+  context.fillText(name, 0, 0);
+  context.restore();
 }
 
 function line(context, a, b, colour, width) {

@@ -4,7 +4,7 @@
 import { FabricView, palette } from "./fabric.js";
 import { decisions, done, element, panel } from "./panels.js";
 import { draw as drawSequence } from "./sequence.js";
-import { Trace, countUntil, time } from "./trace.js";
+import { Trace, countUntil } from "./trace.js";
 
 const byId = (id) => document.getElementById(id);
 const STEPS = 10000;
@@ -48,7 +48,7 @@ async function load(run) {
   byId("about").textContent =
     `${header.title} on ${header.topology}: ${count("host")} hosts, ${count("switch")} ` +
     `${count("switch") === 1 ? "switch" : "switches"}, ${trace.frames.length.toLocaleString("en")} frames` +
-    (trace.end?.complete === false ? ` (the trace ends at its limit, ${time(trace.end.t)})` : "") +
+    (trace.end?.complete === false ? ` (the trace ends at its limit, ${trace.time(trace.end.t)})` : "") +
     (trace.end === null && !runs[run].live ? " (the run was interrupted)" : "");
   byId("receiver").replaceChildren(
     ...header.members.slice(1).map((member) => element("option", { value: `${member}` }, header.nodes[member].name)),
@@ -204,7 +204,7 @@ function frame(now) {
 function draw(from, to) {
   const { t } = state;
   byId("play").textContent = state.playing ? "pause" : "play";
-  byId("now").textContent = time(t);
+  byId("now").textContent = trace.time(t);
   byId("time").value = `${Math.round(((t - from) / (to - from)) * STEPS)}`;
   const window = Math.max((to - from) / 100, 2000);
   if (state.view === "fabric") {
@@ -212,7 +212,7 @@ function draw(from, to) {
     document.body.dataset.inFlight = `${drawn.shown}`;
   } else if (state.view === "sequence" && state.receiver !== null) {
     const drawn = drawSequence(byId("diagram"), trace, { t, receiver: state.receiver, onlyFeedback: byId("only-feedback").checked });
-    byId("sequence-note").textContent = `${drawn.shown} of ${drawn.all} frames, around ${time(t)}`;
+    byId("sequence-note").textContent = `${drawn.shown} of ${drawn.all} frames, around ${trace.time(t)}`;
   } else if (state.view === "decisions") {
     const drawn = decisions(byId("notes"), trace, {
       t,

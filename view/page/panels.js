@@ -1,6 +1,6 @@
 // Text panels: details of the selected node, and notes of the controller and hosts.
 
-import { ahead, countUntil, time } from "./trace.js";
+import { ahead, countUntil } from "./trace.js";
 
 const NOTES = 400;
 
@@ -118,7 +118,7 @@ function aboutHost(trace, node, t) {
     facts(["address", ip ?? ""], ["role", role]),
     ...ports(trace, node, t),
     element("h2", {}, "Notes"),
-    ...notes.map((note) => element("p", {}, `${time(note.t)}: ${note.text}`)),
+    ...notes.map((note) => element("p", {}, `${trace.time(note.t)}: ${note.text}`)),
   ];
 }
 
@@ -145,7 +145,7 @@ export function decisions(list, trace, { t, ofController, ofHosts, filter, go })
   list.replaceChildren(...shown.map((note, row) => {
     const at = first + row;
     const button = element("button", { type: "button" },
-      element("time", {}, time(note.t)), element("span", {}, trace.nodes[note.n].name), element("span", {}, note.text));
+      element("time", {}, trace.time(note.t)), element("span", {}, trace.nodes[note.n].name), element("span", {}, note.text));
     button.addEventListener("click", () => go(note.t));
     const item = element("li", { className: at >= current ? "later" : at === current - 1 ? "current" : "" }, button);
     return item;

@@ -1,6 +1,6 @@
 // Sequence diagram: frames between the source and one receiver, node by node, around a time.
 
-import { countUntil, time } from "./trace.js";
+import { countUntil } from "./trace.js";
 
 const SPACE = "http://www.w3.org/2000/svg";
 const ROW = 26;
@@ -8,8 +8,11 @@ const ROWS = 80;
 const HEAD = 30;
 const LEFT = 110;
 const RIGHT = 60;
-const MIN_GAP = 122;
+const MIN_GAP = 60;
 const MAX_GAP = 260;
+// Width of a letter of a label, and room at its ends, in pixels.
+const LETTER = 6.8;
+const AROUND_LABEL = 18;
 
 // Returns the nodes from a source to a receiver: along the group's tree if there is one, else on the shortest path of links with traffic.
 export function pathBetween(trace, source, receiver, t) {
@@ -53,7 +56,10 @@ export function draw(box, trace, { t, receiver, onlyFeedback }) {
   const first = Math.max(0, Math.min(current - Math.floor(ROWS / 3), all.length - ROWS));
   const shown = all.slice(first, first + ROWS);
 
-  const gap = Math.max(MIN_GAP, Math.min(MAX_GAP, (box.clientWidth - LEFT - 50 - RIGHT) / Math.max(1, nodes.length - 1)));
+  // Labels end before the nodes' lines; the diagram scrolls if that makes it wider than its box.
+  const labels = shown.map((frame) => label(frame.text) + (frame.lost !== null ? " ×" : ""));
+  const widest = labels.reduce((most, text) => Math.max(most, text.length), 0) * LETTER + AROUND_LABEL;
+  const gap = Math.max(MIN_GAP, widest, Math.min(MAX_GAP, (box.clientWidth - LEFT - 50 - RIGHT) / Math.max(1, nodes.length - 1)));
   const x = (node) => LEFT + 50 + places.get(node) * gap;
   const y = (row) => 22 + row * ROW;
   const width = LEFT + 50 + RIGHT + (nodes.length - 1) * gap;
@@ -81,10 +87,10 @@ export function draw(box, trace, { t, receiver, onlyFeedback }) {
       const back = end - direction * 8;
       group.append(make("path", { class: `head ${frame.kind}`, d: `M${end} ${at}L${back} ${at - 4}L${back} ${at + 4}Z` }));
     }
-    group.append(make("title", {}, `${time(frame.t)}: ${frame.text}${lost ? ` (${frame.lost.why})` : ""}`));
+    group.append(make("title", {}, `${trace.time(frame.t)}: ${frame.text}${lost ? ` (${frame.lost.why})` : ""}`));
     svg.append(group);
-    svg.append(make("text", { class: "label", x: (from + to) / 2, y: at - 5 }, label(frame.text) + (lost ? " ×" : "")));
-    svg.append(make("text", { class: "at", x: 4, y: at + 4 }, time(frame.t)));
+    svg.append(make("text", { class: "label", x: (from + to) / 2, y: at - 5 }, labels[row]));
+    svg.append(make("text", { class: "at", x: 4, y: at + 4 }, trace.time(frame.t)));
   });
   const line = y(Math.max(0, Math.min(shown.length, current - first)) - 1) + ROW / 2 - 4;
   svg.append(make("line", { class: "now", x1: 0, x2: width, y1: line, y2: line }));

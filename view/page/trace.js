@@ -150,6 +150,11 @@ export class Trace {
     return [begin, Math.max(this.lastTime, begin + 1)];
   }
 
+  // Formats a time as the reports count it: from the post of the source's message; before it with a minus sign.
+  time(t) {
+    return time(t - (this.begin ?? 0));
+  }
+
   // Returns the frames that are on a link at `t`, or were lost there less than `fade` ns before.
   inFlight(t, fade) {
     const found = [];
@@ -231,8 +236,8 @@ export class Trace {
   }
 }
 
-// Formats a time in nanoseconds as microseconds with separators.
-export function time(ns) {
+// Formats a duration in nanoseconds as microseconds with separators.
+function time(ns) {
   const text = (ns / 1000).toFixed(3);
   const [whole, part] = text.split(".");
   return `${whole.replace(/\B(?=(\d{3})+$)/g, ",")}.${part} us`;

@@ -104,6 +104,11 @@ def _texts(browser: Browser, selector: str) -> list[str]:
     return list(browser.value(f"[...{found}].map((element) => element.textContent)"))
 
 
+def _shown(text: str) -> int:
+    """Read a time that the page shows, in nanoseconds."""
+    return round(float(text.removesuffix(" us").replace(",", "")) * 1000)
+
+
 def _now(browser: Browser) -> int:
     """Return the page's time in nanoseconds."""
     return int(browser.value("new URLSearchParams(location.hash.slice(1)).get('t')"))
@@ -164,6 +169,8 @@ def switch_panel_shows_the_mft_at_any_time(browser: Browser, page: str, recorded
 def keys_change_the_time(browser: Browser, page: str, recorded: Recorded) -> None:
     browser.open(page)
     assert _now(browser) == recorded.begin
+    # As in reports, times count from the source's post.
+    assert _shown(browser.text("#now")) == 0
     times = sorted(
         {event["t"] for event in recorded.events if event["e"] != "mft" and event["t"] > recorded.begin}
     )
@@ -182,6 +189,7 @@ def keys_change_the_time(browser: Browser, page: str, recorded: Recorded) -> Non
     browser.key("z")
     browser.key("Home")
     assert _now(browser) == 0
+    assert _shown(browser.text("#now")) == -recorded.begin
     browser.key("z")
 
 
@@ -250,6 +258,11 @@ def sequence_view_has_losses_and_naks_in_order(browser: Browser, page: str, reco
     names = _texts(browser, "#diagram .name")
     assert (names[0], names[-1], len(names)) == ("h1", "h16", 7)
     assert any("NAK psn" in label for label in _texts(browser, "#diagram .label"))
+    # No label reaches beyond the lines of the two nodes that it is between.
+    box = "(element) => element.getBBox()"
+    wide = f"Math.max(...[...document.querySelectorAll('#diagram .label')].map({box}).map((box) => box.width))"
+    lines = "[...document.querySelectorAll('#diagram .life')].map((line) => line.x1.baseVal.value)"
+    assert browser.value(f"{wide} < ({lines})[1] - ({lines})[0]")
     assert _texts(browser, "#diagram .cross")
 
 

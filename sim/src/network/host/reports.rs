@@ -36,11 +36,19 @@ impl HostNode {
 
     /// Stores an event of a transfer for the caller, and adds a note to the trace.
     pub(super) fn report(&mut self, id: TransferId, event: MemberEvent, ctx: &mut Ctx<'_>) {
+        let now = ctx.now();
+        // The time of the note is left out of its text.
+        let at_time = |at: u64| match at == now {
+            true => String::new(),
+            false => format!(" at {at} ns of the fabric's clock"),
+        };
         ctx.note(|| {
             let text = match &event {
                 MemberEvent::Ready => "ready".to_string(),
-                MemberEvent::Done { at, .. } => format!("done at {at}"),
-                MemberEvent::PartDone { part, at } => format!("part {part} done at {at}"),
+                MemberEvent::Done { at, .. } => format!("done{}", at_time(*at)),
+                MemberEvent::PartDone { part, at } => {
+                    format!("part {part} done{}", at_time(*at))
+                }
                 MemberEvent::Finished => "finished".to_string(),
                 MemberEvent::Left { held, beyond } => {
                     format!("left with {} slices", *held as usize + beyond.len())
