@@ -15,6 +15,9 @@ control ArpResponder(inout headers_t hdr,
                      inout port_t egress_port) {
     @id(DIRECT_COUNTER_ID_ARP_TARGETS) DIRECT_COUNTER(arp_targets_counter);
 
+    // XOR of the sender's and the target's address: 0 in an announcement.
+    ipv4_addr_t own_difference;
+
     @id(ACTION_ID_IGNORE)
     action ignore() {
         arp_targets_counter.count();
@@ -44,19 +47,40 @@ control ArpResponder(inout headers_t hdr,
         size = SIZE_ARP_TARGETS;
     }
 
+    action refuse() {
+        meta.drop_reason = Drop.ARP_NOT_FOR_US;
+    }
+
+    // ARP probes (without sender address) and announcements (of the sender's own address) get no reply, which would
+    // indicate an address conflict to the host (RFC 5227). A table instead of conditions, each of which would be one on Tofino.
+    @hidden
+    table requests {
+        key = {
+            hdr.arp.htype: ternary;
+            hdr.arp.ptype: ternary;
+            hdr.arp.hlen: ternary;
+            hdr.arp.plen: ternary;
+            hdr.arp.oper: ternary;
+            hdr.arp.sender_ip: ternary;
+            own_difference: ternary;
+        }
+        actions = { NoAction; refuse; }
+        const default_action = refuse();
+        const entries = {
+            (_, _, _, _, _, 0, _): refuse();
+            (_, _, _, _, _, _, 0): refuse();
+            (ARP_HTYPE_ETHERNET, ETHERTYPE_IPV4, 6, 4, ARP_OPER_REQUEST, _, _): NoAction();
+        }
+        size = 4;
+    }
+
     apply {
-        // ARP probes (without sender address) and announcements (of the sender's own address) get no reply, which would
-        // indicate an address conflict to the host (RFC 5227). The conditions are nested, as Tofino evaluates each step at once.
-        if (hdr.arp.htype != ARP_HTYPE_ETHERNET || hdr.arp.ptype != ETHERTYPE_IPV4) {
-            meta.drop_reason = Drop.ARP_NOT_FOR_US;
-        } else if (hdr.arp.hlen != 6 || hdr.arp.plen != 4 || hdr.arp.oper != ARP_OPER_REQUEST) {
-            meta.drop_reason = Drop.ARP_NOT_FOR_US;
-        } else if (hdr.arp.sender_ip == 0) {
-            meta.drop_reason = Drop.ARP_NOT_FOR_US;
-        } else if (hdr.arp.sender_ip == hdr.arp.target_ip) {
-            meta.drop_reason = Drop.ARP_NOT_FOR_US;
-        } else {
-            arp_targets.apply();
+        own_difference = hdr.arp.sender_ip ^ hdr.arp.target_ip;
+        switch (requests.apply().action_run) {
+            NoAction: {
+                arp_targets.apply();
+            }
+            default: {}
         }
     }
 }

@@ -17,7 +17,7 @@
 control BridgeExit(inout headers_t hdr,
                    inout metadata_t meta,
                    in port_t egress_port,
-                   out bool is_to_host,
+                   inout bool is_to_host,
                    inout slot_t receiver) {
     @id(DIRECT_COUNTER_ID_RECEIVERS) DIRECT_COUNTER(receivers_counter);
     bit<16> with_reth_id_xor = 0;
@@ -75,7 +75,6 @@ control BridgeExit(inout headers_t hdr,
     }
 
     apply {
-        is_to_host = false;
         receivers.apply();
         if (is_to_host) {
             if (hdr.reth.isValid()) {

@@ -23,7 +23,7 @@ control DataToAck(inout headers_t hdr) {
         hdr.aeth.value = SYNDROME_ACK_NO_CREDITS[4:0];
         hdr.aeth.msn = 0;
         hdr.icrc.crc = 0;
-        feedback_frame.apply(hdr, ACK_TTL);
+        feedback_frame.apply(hdr, ACK_TTL, false);
     }
 }
 

@@ -40,30 +40,37 @@ control DatagramMulticast(inout headers_t hdr,
         size = MAX_DATAGRAM_GROUPS;
     }
 
-    // A table instead of a condition, because conditions of some targets compare fewer bits.
+    action refuse(bit<8> reason) {
+        meta.drop_reason = reason;
+    }
+
+    // A table instead of conditions, because those of some targets compare fewer bits, and each would be a table there.
     @hidden
-    table same_mac {
-        key = { mac_difference: exact; }
-        actions = { NoAction; }
-        const default_action = NoAction();
-        const entries = {
-            0: NoAction();
+    table datagrams {
+        key = {
+            hdr.bth.isValid(): ternary;
+            hdr.bth.opcode[7:5]: ternary @name("opcode_class");
+            hdr.bth.dest_qp: ternary;
+            hdr.ethernet.dst[47:23]: ternary @name("mac_prefix");
+            mac_difference: ternary;
         }
-        size = 1;
+        actions = { NoAction; refuse; }
+        const default_action = refuse(Drop.UNSUPPORTED_OPCODE);
+        const entries = {
+            (true, OPCODE_CLASS_UD, MULTICAST_QPN, MULTICAST_MAC ++ 1w0, 0): NoAction();
+            (true, OPCODE_CLASS_UD, MULTICAST_QPN, _, _): refuse(Drop.WRONG_MULTICAST_MAC);
+            (true, OPCODE_CLASS_UD, _, _, _): refuse(Drop.WRONG_QPN);
+        }
+        size = 4;
     }
 
     apply {
         mac_difference = hdr.ethernet.dst[22:0] ^ hdr.ipv4.dst[22:0];
-        if (!hdr.bth.isValid() || hdr.bth.opcode[7:5] != OPCODE_CLASS_UD) {
-            meta.drop_reason = Drop.UNSUPPORTED_OPCODE;
-        } else if (hdr.bth.dest_qp != MULTICAST_QPN) {
-            meta.drop_reason = Drop.WRONG_QPN;
-        } else if (hdr.ethernet.dst[47:23] != MULTICAST_MAC ++ 1w0) {
-            meta.drop_reason = Drop.WRONG_MULTICAST_MAC;
-        } else if (!same_mac.apply().hit) {
-            meta.drop_reason = Drop.WRONG_MULTICAST_MAC;
-        } else {
-            groups.apply();
+        switch (datagrams.apply().action_run) {
+            NoAction: {
+                groups.apply();
+            }
+            default: {}
         }
     }
 }

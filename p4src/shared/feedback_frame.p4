@@ -11,9 +11,9 @@
 #ifndef ALFIRK_FEEDBACK_FRAME_P4
 #define ALFIRK_FEEDBACK_FRAME_P4
 
-// `ttl`: TTL of the packet as it leaves this switch. The headers must be those of an acknowledge packet or a CNP; opcode,
+// `ttl`: TTL of the packet as it leaves this switch. The headers must be those of an acknowledge packet or, if `is_cnp`, a CNP; opcode,
 // destination queue pair and PSN of an acknowledge packet are kept.
-control FeedbackFrame(inout headers_t hdr, in bit<8> ttl) {
+control FeedbackFrame(inout headers_t hdr, in bit<8> ttl, in bool is_cnp) {
     apply {
         hdr.outer_tag.setInvalid();
         hdr.inner_tag.setInvalid();
@@ -24,7 +24,6 @@ control FeedbackFrame(inout headers_t hdr, in bit<8> ttl) {
         hdr.ipv4.ihl = 5;
         hdr.ipv4.dscp = 0;
         hdr.ipv4.ecn = ECN_NOT_ECT;
-        hdr.ipv4.total_len = ACK_IPV4_BYTES;
         hdr.ipv4.identification = 0;
         // Do not fragment.
         hdr.ipv4.flags = 0b010;
@@ -34,7 +33,6 @@ control FeedbackFrame(inout headers_t hdr, in bit<8> ttl) {
         hdr.ipv4.src = hdr.ipv4.dst;
         hdr.udp.src_port = FEEDBACK_UDP_SOURCE_PORT;
         hdr.udp.dst_port = UDP_PORT_ROCEV2;
-        hdr.udp.length = ACK_UDP_BYTES;
         hdr.udp.checksum = 0;
         hdr.bth.solicited_event = 0;
         // The path is the primary one, as with every queue pair that has not migrated (IBTA vol. 1, section 17.2.8).
@@ -43,16 +41,19 @@ control FeedbackFrame(inout headers_t hdr, in bit<8> ttl) {
         hdr.bth.tver = 0;
         hdr.bth.pkey = 1w1 ++ DEFAULT_PARTITION;
         hdr.bth.fecn = 0;
-        hdr.bth.becn = 0;
         hdr.bth.reserved_a = 0;
         hdr.bth.ack_req = 0;
         hdr.bth.reserved_b = 0;
-        if (hdr.cnp.isValid()) {
+        if (is_cnp) {
             hdr.ipv4.total_len = CNP_IPV4_BYTES;
             hdr.udp.length = CNP_UDP_BYTES;
             hdr.bth.becn = 1;
             hdr.bth.psn = 0;
             hdr.cnp.reserved = 0;
+        } else {
+            hdr.ipv4.total_len = ACK_IPV4_BYTES;
+            hdr.udp.length = ACK_UDP_BYTES;
+            hdr.bth.becn = 0;
         }
     }
 }

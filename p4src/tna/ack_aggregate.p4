@@ -165,11 +165,7 @@ control AckAggregate(inout headers_t hdr, inout ingress_metadata_t meta,
     LastAcked() last_acked;
     CnpFilter() cnp_filter;
     RefusalLimit() refusal_limit;
-
-    // Sets the tie-breaking bits in the word of a NAK.
-    action tie_nak() {
-        meta.carried.word[7:0] = meta.tie;
-    }
+    bit<1> is_limited = 0;
 
     action distance_of_data() {
         meta.distance = (bit<32>)(meta.carried.minimum - meta.psn);
@@ -179,6 +175,32 @@ control AckAggregate(inout headers_t hdr, inout ingress_metadata_t meta,
     action distance_of_feedback() {
         meta.distance = (bit<32>)(meta.top - meta.carried.minimum);
         meta.minimum_psn = meta.carried.minimum & -PSN_WORD_ONE;
+    }
+
+    action distance_of_old_feedback() {
+        meta.distance = (bit<32>)(meta.top - meta.carried.minimum);
+        meta.minimum_psn = meta.carried.minimum & -PSN_WORD_ONE;
+        meta.carried.is_old = 1;
+    }
+
+    table distances {
+        key = {
+            meta.carried.kind: ternary;
+            meta.ahead: ternary;
+        }
+        actions = { distance_of_data; distance_of_feedback; distance_of_old_feedback; }
+        const default_action = distance_of_old_feedback();
+        const entries = {
+            (Kind.DATA, _): distance_of_data();
+            (Kind.READ, _): distance_of_data();
+            (_, 0): distance_of_feedback();
+        }
+        size = 4;
+    }
+
+    // Window of CNPs (cnp_filter.p4); here, so that their count is a stage earlier.
+    action set_cnp_window() {
+        meta.cnp_window = meta.now[19:4];
     }
 
     action from_source() {
@@ -194,18 +216,20 @@ control AckAggregate(inout headers_t hdr, inout ingress_metadata_t meta,
     table check_sender {
         key = {
             meta.carried.kind: ternary;
+            is_limited: ternary;
             meta.is_beyond: ternary;
             meta.source_difference: ternary;
         }
         actions = { from_source; refuse; NoAction; }
         const default_action = NoAction();
         const entries = {
-            (Kind.READ, _, 0): from_source();
-            (Kind.CNP, _, 0): refuse(Drop.OWN_CNP);
-            (Kind.DATA, 1, 0): refuse(Drop.BEYOND_WINDOW);
-            (Kind.DATA, 1, _): refuse(Drop.NOT_THE_SOURCE);
+            (Kind.READ, 1, _, _): refuse(Drop.REFUSAL_LIMITED);
+            (Kind.READ, _, _, 0): from_source();
+            (Kind.CNP, _, _, 0): refuse(Drop.OWN_CNP);
+            (Kind.DATA, _, 1, 0): refuse(Drop.BEYOND_WINDOW);
+            (Kind.DATA, _, 1, _): refuse(Drop.NOT_THE_SOURCE);
         }
-        size = 4;
+        size = 8;
     }
 
     apply {
@@ -214,10 +238,8 @@ control AckAggregate(inout headers_t hdr, inout ingress_metadata_t meta,
             meta.drop_reason = Drop.DATA_ICRC;
         } else {
             sender.apply(hdr, meta);
-            if (meta.carried.kind == Kind.NAK || meta.carried.kind == Kind.REGISTERS) {
-                tie_nak();
-            }
-            refusal_limit.apply(meta);
+            refusal_limit.apply(meta, is_limited);
+            set_cnp_window();
             // Before a NAK may be turned into an ACK.
             leaves.apply(meta);
             route_by_sender.apply(meta, ig_dprsr_md, ig_tm_md);
@@ -226,14 +248,7 @@ control AckAggregate(inout headers_t hdr, inout ingress_metadata_t meta,
             if (meta.in_tree == 1) {
                 meta.ahead = (bit<32>)(meta.carried.word - meta.carried.minimum);
                 tree.apply(meta);
-                if (meta.ahead != 0) {
-                    meta.carried.is_old = 1;
-                }
-                if (meta.carried.kind == Kind.DATA || meta.carried.kind == Kind.READ) {
-                    distance_of_data();
-                } else {
-                    distance_of_feedback();
-                }
+                distances.apply();
                 last_acked.apply(meta);
             } else if (meta.carried.kind == Kind.CNP && meta.drop_reason == Drop.NONE) {
                 cnp_filter.apply(meta);

@@ -28,12 +28,18 @@ control PacketWords(inout headers_t hdr, inout ingress_metadata_t meta) {
         meta.address_difference = hdr.ipv4.src ^ hdr.ipv4.dst;
     }
 
-    apply {
-        if (meta.carried.kind == Kind.ACK) {
-            of_ack();
-        } else {
-            of_others();
+    table words {
+        key = { meta.carried.kind: exact; }
+        actions = { of_ack; of_others; }
+        const default_action = of_others();
+        const entries = {
+            Kind.ACK: of_ack();
         }
+        size = 2;
+    }
+
+    apply {
+        words.apply();
     }
 }
 
@@ -42,12 +48,12 @@ control PacketWords(inout headers_t hdr, inout ingress_metadata_t meta) {
 control PathWords(inout headers_t hdr, inout ingress_metadata_t meta) {
     action of_ack() {
         meta.carried.word[31:8] = meta.psn[31:8];
-        meta.carried.word[7:0] = meta.tie;
+        meta.carried.word[7:0] = meta.tie[7:0];
         meta.top = meta.acked;
     }
 
     action of_nak() {
-        meta.carried.word = meta.psn - PSN_WORD_ONE;
+        meta.carried.word = meta.psn + meta.tie;
         meta.top = meta.psn - 1;
         // No port has this value. The word is compared like that of data, but must not match the port of the source (sender.p4).
         meta.port_word = 0xffff;
@@ -60,7 +66,7 @@ control PathWords(inout headers_t hdr, inout ingress_metadata_t meta) {
     }
 
     action of_registers() {
-        meta.carried.word = meta.psn - PSN_WORD_ONE;
+        meta.carried.word = meta.psn + meta.tie;
     }
 
     table words {
@@ -89,11 +95,14 @@ control Admission(inout headers_t hdr, inout ingress_metadata_t meta, inout bool
     IcrcOfRegion() icrc;
 
     action admit() {
+        is_admitted = true;
         hdr.ipv4.ttl = hdr.ipv4.ttl - 1;
         hdr.udp.checksum = 0;
     }
 
-    action admit_register_control() {}
+    action admit_register_control() {
+        is_admitted = true;
+    }
 
     action refuse(bit<8> reason) {
         meta.drop_reason = reason;
@@ -169,7 +178,6 @@ control Admission(inout headers_t hdr, inout ingress_metadata_t meta, inout bool
             refuse_silently: {}
             refuse_flawed: {}
             default: {
-                is_admitted = true;
                 path_words.apply(hdr, meta);
                 path_acknowledged.apply(hdr, meta);
                 source_window.apply(meta);

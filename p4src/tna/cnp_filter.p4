@@ -44,17 +44,13 @@ control CnpFilter(inout ingress_metadata_t meta) {
         }
     };
 
-    action set_window() {
-        meta.cnp_window = meta.now[19:4];
-    }
-
     action count_cnp() {
         meta.cnp_word = count.execute(meta.carried.cell);
     }
 
     action tie_cnp() {
         @in_hash {
-            meta.cnp_word = meta.cnp_word[15:8] ++ meta.tie;
+            meta.cnp_word = meta.cnp_word[15:8] ++ (bit<8>)(bit<32>)meta.tie;
         }
     }
 
@@ -81,7 +77,6 @@ control CnpFilter(inout ingress_metadata_t meta) {
     }
 
     apply {
-        set_window();
         count_cnp();
         tie_cnp();
         counted.apply();

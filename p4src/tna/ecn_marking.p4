@@ -6,20 +6,23 @@
 #ifndef ALFIRK_ECN_MARKING_P4
 #define ALFIRK_ECN_MARKING_P4
 
-control EcnMarking(inout headers_t hdr, in egress_intrinsic_metadata_t eg_intr_md) {
+// Looks the packet up whether it is capable of ECN or not, so that no condition delays the first stage.
+control EcnLookup(in egress_intrinsic_metadata_t eg_intr_md, out bit<8> is_marked) {
     // Indexed by port; result 1 means that the packet is marked.
-    Wred<bit<19>, port_t>(SIZE_PORTS, 1, 0) profiles;
-    bit<8> is_marked = 0;
+    @name(".egress.ecn_marking.profiles") Wred<bit<19>, port_t>(SIZE_PORTS, 1, 0) profiles;
 
     action look_up() {
         is_marked = profiles.execute(eg_intr_md.deq_qdepth, eg_intr_md.egress_port);
     }
 
     apply {
-        if (hdr.ipv4.isValid() && hdr.ipv4.ecn != ECN_NOT_ECT) {
-            look_up();
-        }
-        if (is_marked == 1) {
+        look_up();
+    }
+}
+
+control EcnMarking(inout headers_t hdr, in bit<8> is_marked) {
+    apply {
+        if (is_marked == 1 && hdr.ipv4.isValid() && hdr.ipv4.ecn != ECN_NOT_ECT) {
             hdr.ipv4.ecn = ECN_CE;
         }
     }

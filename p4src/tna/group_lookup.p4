@@ -31,6 +31,7 @@ control GroupLookup(inout headers_t hdr, inout ingress_metadata_t meta, inout bo
     @id(ACTION_ID_SET_GROUP_WITH_QPN)
     action set_group_with_qpn(bit<16> group_index, bit<8> paths, bit<2> min_psn, bit<2> icrc, qpn_t virtual_qpn) {
         groups_counter.count();
+        is_group = true;
         meta.qpn_difference = hdr.bth.dest_qp ^ virtual_qpn;
         meta.group_index = group_index;
         meta.window = (psn_word_t)((bit<32>)DEFAULT_WINDOW << 8);
@@ -41,6 +42,7 @@ control GroupLookup(inout headers_t hdr, inout ingress_metadata_t meta, inout bo
     action set_group_with_limits(bit<16> group_index, bit<8> paths, bit<2> min_psn, bit<2> icrc, qpn_t virtual_qpn,
                                  bit<24> window, bit<1> is_selective) {
         groups_counter.count();
+        is_group = true;
         meta.qpn_difference = hdr.bth.dest_qp ^ virtual_qpn;
         meta.group_index = group_index;
         meta.window[31:8] = window;
@@ -64,7 +66,7 @@ control GroupLookup(inout headers_t hdr, inout ingress_metadata_t meta, inout bo
     @id(ACTION_ID_SET_PATH)
     action set_path(cell_t cell, bit<PATH_BITS> absent, bit<1> is_host) {
         meta.carried.cell = cell;
-        meta.tie = (bit<8>)cell[PATH_BITS - 1:0];
+        meta.tie[7:0] = (bit<8>)cell[PATH_BITS - 1:0];
         meta.absent = absent;
         meta.is_host = is_host;
     }
@@ -129,7 +131,6 @@ control GroupLookup(inout headers_t hdr, inout ingress_metadata_t meta, inout bo
 
     apply {
         if (groups.apply().hit) {
-            is_group = true;
             if (hdr.aeth.isValid()) {
                 icrc_of_feedback.apply(hdr, meta.crc);
             } else if (hdr.cnp.isValid()) {

@@ -86,72 +86,120 @@ control ingress(inout headers_t hdr,
         }
     }
 
+    action refuse(bit<8> reason) {
+        meta.drop_reason = reason;
+    }
+
+    // A frame of the controller.
+    action send() {
+        ig_tm_md.ucast_egress_port = (port_t)hdr.packet_out.egress_port;
+        hdr.packet_out.setInvalid();
+    }
+
+    action refuse_packet_out() {
+        meta.drop_reason = Drop.BAD_CONTROL;
+        hdr.packet_out.setInvalid();
+    }
+
+    action control_registers() {
+        is_of_group = true;
+    }
+
+    action look_up_group() {}
+
+    // Registration packets reach the controller unmodified, whether the group exists or not.
+    action register_member() {
+        is_mrp = true;
+    }
+
+    action reply_to_arp() {}
+
+    // The class of a packet, determined by one table: each condition would be a logical table, of which a stage has 16.
+    table classes {
+        key = {
+            ig_prsr_md.parser_err: ternary;
+            meta.checksum_error: ternary;
+            hdr.register_control.isValid(): ternary;
+            hdr.packet_out.isValid(): ternary;
+            hdr.packet_out.kind: ternary;
+            hdr.ipv4.isValid(): ternary;
+            hdr.udp.isValid(): ternary;
+            hdr.udp.dst_port: ternary;
+            hdr.arp.isValid(): ternary;
+        }
+        actions = {
+            refuse;
+            send;
+            refuse_packet_out;
+            control_registers;
+            look_up_group;
+            register_member;
+            reply_to_arp;
+        }
+        const default_action = refuse(Drop.PARSER_ERROR);
+        const entries = {
+            (PARSER_ERROR_OK, 1, _, _, _, _, _, _, _): refuse(Drop.IPV4_CHECKSUM);
+            (PARSER_ERROR_OK, _, true, _, _, _, _, _, _): control_registers();
+            (PARSER_ERROR_OK, _, _, true, PacketOutKind.FORWARD, _, _, _, _): send();
+            (PARSER_ERROR_OK, _, _, true, _, _, _, _, _): refuse_packet_out();
+            (PARSER_ERROR_OK, _, _, _, _, true, true, UDP_PORT_MRP, _): register_member();
+            (PARSER_ERROR_OK, _, _, _, _, true, _, _, _): look_up_group();
+            (PARSER_ERROR_OK, _, _, _, _, _, _, _, true): reply_to_arp();
+            (PARSER_ERROR_OK, _, _, _, _, _, _, _, _): refuse(Drop.UNKNOWN_ETHERTYPE);
+        }
+        size = 8;
+    }
+
     action count_drop() {
         drops.count(meta.drop_reason);
+    }
+
+    // The packet is sent as a mirror, because only mirrors can be truncated; the original has no egress port.
+    action send_to_controller() {
+        meta.drop_reason = Drop.NONE;
+        meta.carried.packet_in_reason = PacketInReason.MRP;
+        meta.mirror_origin = Origin.PACKET_IN;
+        meta.mirror_session = SESSION_OF_REGISTRATIONS;
+        ig_dprsr_md.mirror_type = MIRROR_TO_ORIGIN;
     }
 
     apply {
         meta.now = ig_prsr_md.global_tstamp[47:16];
         meta.refusal_window = ig_prsr_md.global_tstamp[31:16] | 0x8000;
-        set_port_word();
         mirrors.apply();
 
-        if (ig_prsr_md.parser_err != PARSER_ERROR_OK) {
-            meta.drop_reason = Drop.PARSER_ERROR;
-        } else if (meta.checksum_error == 1) {
-            meta.drop_reason = Drop.IPV4_CHECKSUM;
-        } else if (hdr.packet_out.isValid() && !hdr.register_control.isValid()) {
-            ig_tm_md.ucast_egress_port = (port_t)hdr.packet_out.egress_port;
-            if (hdr.packet_out.kind != PacketOutKind.FORWARD) {
-                meta.drop_reason = Drop.BAD_CONTROL;
-            }
-            hdr.packet_out.setInvalid();
-        } else {
-            if (hdr.register_control.isValid()) {
-                is_of_group = true;
+        switch (classes.apply().action_run) {
+            control_registers: {
                 check_register_control.apply(hdr, meta, ig_tm_md);
-            } else if (hdr.ipv4.isValid()) {
-                packet_words.apply(hdr, meta);
-                // Registration packets reach the controller unmodified, whether the group exists or not.
-                if (hdr.udp.isValid() && hdr.udp.dst_port == UDP_PORT_MRP) {
-                    is_mrp = true;
-                } else {
-                    group_lookup.apply(hdr, meta, is_of_group);
-                }
             }
-            if (is_of_group) {
-                admission.apply(hdr, meta, is_admitted);
-                // Before routing, so that both can be placed in the same stages.
-                if (is_admitted) {
-                    ack_aggregate.apply(hdr, meta, ig_dprsr_md, ig_tm_md);
-                }
-            } else if (hdr.ipv4.isValid() || hdr.arp.isValid()) {
-                meta.carried.kind = Kind.NONE;
-                source_guard.apply(hdr, meta, meta.carried.ingress_port);
-                if (meta.drop_reason != Drop.NONE) {
-                    is_mrp = false;
-                } else if (hdr.arp.isValid()) {
+            look_up_group: {
+                set_port_word();
+                packet_words.apply(hdr, meta);
+                group_lookup.apply(hdr, meta, is_of_group);
+            }
+            default: {}
+        }
+        if (is_of_group) {
+            admission.apply(hdr, meta, is_admitted);
+            // Before routing, so that both can be placed in the same stages.
+            if (is_admitted) {
+                ack_aggregate.apply(hdr, meta, ig_dprsr_md, ig_tm_md);
+            }
+        } else if (meta.drop_reason == Drop.NONE && (hdr.ipv4.isValid() || hdr.arp.isValid())) {
+            meta.carried.kind = Kind.NONE;
+            source_guard.apply(hdr, meta, meta.carried.ingress_port);
+            if (meta.drop_reason == Drop.NONE) {
+                if (hdr.arp.isValid()) {
                     arp_responder.apply(hdr, meta, meta.carried.ingress_port, ig_tm_md.ucast_egress_port);
                 } else if (meta.is_multicast == 1) {
                     datagram_multicast.apply(hdr, meta, ig_tm_md.mcast_grp_a);
                     meta.carried.origin = Origin.DATAGRAM;
-                    is_mrp = false;
                 } else {
                     ipv4_routing.apply(hdr, meta, ig_tm_md);
-                    if (meta.drop_reason != Drop.NO_ROUTE) {
-                        is_mrp = false;
+                    if (is_mrp && meta.drop_reason == Drop.NO_ROUTE) {
+                        send_to_controller();
                     }
                 }
-                if (is_mrp) {
-                    // The packet is sent as a mirror, because only mirrors can be truncated; the original has no egress port.
-                    meta.drop_reason = Drop.NONE;
-                    meta.carried.packet_in_reason = PacketInReason.MRP;
-                    meta.mirror_origin = Origin.PACKET_IN;
-                    meta.mirror_session = SESSION_OF_REGISTRATIONS;
-                    ig_dprsr_md.mirror_type = MIRROR_TO_ORIGIN;
-                }
-            } else {
-                meta.drop_reason = Drop.UNKNOWN_ETHERTYPE;
             }
         }
 
@@ -162,6 +210,9 @@ control ingress(inout headers_t hdr,
     }
 }
 
+// A stateful ALU returns 32 bits, which change the address and the key (memory_regions.p4).
+@pa_container_size("egress", "hdr.reth.va", 32)
+@pa_container_size("egress", "hdr.reth.r_key", 32)
 control egress(inout headers_t hdr,
                inout egress_metadata_t meta,
                in egress_intrinsic_metadata_t eg_intr_md,
@@ -182,10 +233,12 @@ control egress(inout headers_t hdr,
     BridgeExit() bridge_exit;
     MemoryRegions() memory_regions;
     Icrc() icrc;
+    EcnLookup() ecn_lookup;
     EcnMarking() ecn_marking;
     PuntLimit() punt_limit;
 
-    bool is_own_copy = false;
+    bit<8> color = (bit<8>)MeterColor_t.GREEN;
+    bit<8> is_marked;
     bool is_to_host = false;
     slot_t receiver = NO_SLOT;
     bool has_region = false;
@@ -193,51 +246,88 @@ control egress(inout headers_t hdr,
     COMPARED(compare_ports, meta.port_difference, eg_intr_md.egress_port ^ meta.carried.ingress_port)
     COMPARED(compare_owners, meta.owner_difference, meta.region_owner ^ hdr.ipv4.dst)
 
-    action count_drop() {
-        drops.count(meta.drop_reason);
+    action select_region_of_control() {
+        has_region = true;
+        receiver = (slot_t)hdr.register_control.index;
+    }
+
+    action select_region() {
+        has_region = true;
+    }
+
+    // Whether the packet accesses the memory region of a receiver. The keys are those that are known in early stages.
+    table regions {
+        key = {
+            meta.carried.kind: ternary;
+            meta.carried.is_source: ternary;
+            is_to_host: ternary;
+            hdr.reth.isValid(): ternary;
+            receiver: ternary;
+        }
+        actions = { select_region_of_control; select_region; NoAction; }
+        const default_action = NoAction();
+        const entries = {
+            (Kind.REGISTERS, 1, _, _, _): select_region_of_control();
+            (_, _, true, true, NO_SLOT): NoAction();
+            (_, _, true, true, _): select_region();
+        }
+        size = 4;
+    }
+
+    action drop(bit<8> reason) {
+        drops.count(reason);
         eg_dprsr_md.drop_ctl = 1;
+    }
+
+    // All drops of egress, in one table at the end: conditions above would delay what follows them (ack_aggregate.p4).
+    table verdicts {
+        key = {
+            meta.carried.origin: ternary;
+            meta.carried.kind: ternary;
+            meta.carried.is_new: ternary;
+            meta.port_difference: ternary;
+            meta.is_dropped: ternary;
+            color: ternary;
+        }
+        actions = { drop; NoAction; }
+        const default_action = NoAction();
+        const entries = {
+            (Origin.PACKET_IN, _, _, _, _, MeterColor_t.GREEN): NoAction();
+            (Origin.PACKET_IN, _, _, _, _, _): drop(Drop.PUNT_LIMITED);
+            (Origin.DATAGRAM, _, _, 0, _, _): drop(Drop.OWN_COPY);
+            (Origin.RECORD, _, 0, _, _, _): drop(Drop.FEEDBACK_RECORDED);
+            (Origin.SWITCHED, Kind.DATA, _, 0, _, _): drop(Drop.OWN_COPY);
+            (Origin.SWITCHED, Kind.DATA, _, _, 1, _): drop(Drop.ALREADY_ACKED);
+        }
+        size = 8;
     }
 
     apply {
         compare_ports.apply();
-        if (meta.port_difference == 0) {
-            is_own_copy = true;
-        }
+        ecn_lookup.apply(eg_intr_md, is_marked);
         if (meta.carried.origin == Origin.ANSWER) {
             // The mirror is a copy of the received packet, before the entry half of the bridge.
             data_to_ack.apply(hdr);
-        } else if (meta.carried.origin == Origin.SWITCHED && meta.carried.kind != Kind.NONE
-                   && (hdr.aeth.isValid() || hdr.cnp.isValid())) {
+        } else if (meta.carried.origin == Origin.SWITCHED && meta.carried.kind != Kind.NONE && hdr.aeth.isValid()) {
             // After this, only PSN and AETH are from a member's frame.
-            feedback_frame.apply(hdr, FEEDBACK_TTL);
+            feedback_frame.apply(hdr, FEEDBACK_TTL, false);
+        } else if (meta.carried.origin == Origin.SWITCHED && meta.carried.kind == Kind.CNP) {
+            feedback_frame.apply(hdr, FEEDBACK_TTL, true);
         }
-        ecn_marking.apply(hdr, eg_intr_md);
         if (meta.carried.origin == Origin.PACKET_IN) {
             hdr.packet_in.setValid();
             hdr.packet_in.reason = meta.carried.packet_in_reason;
             hdr.packet_in.pad = 0;
             hdr.packet_in.ingress_port = (port_id_t)meta.carried.ingress_port;
-            punt_limit.apply(meta);
-        } else if (meta.carried.origin == Origin.DATAGRAM) {
-            if (is_own_copy) {
-                meta.drop_reason = Drop.OWN_COPY;
-            }
-        } else if (meta.carried.kind != Kind.NONE) {
+            punt_limit.apply(meta, color);
+        } else if (meta.carried.origin != Origin.DATAGRAM && meta.carried.kind != Kind.NONE) {
             carried_words.apply(hdr, meta, eg_intr_md.egress_rid);
             source_tags.apply(hdr, meta);
-            retransmission_filter.apply(hdr, meta, is_own_copy);
+            retransmission_filter.apply(meta);
             path_msn.apply(meta);
             last_acked_msn.apply(meta);
             if (meta.carried.origin == Origin.RECORD && meta.carried.is_new == 1) {
                 window_update.apply(hdr, meta);
-            } else if (meta.carried.origin == Origin.RECORD) {
-                meta.drop_reason = Drop.FEEDBACK_RECORDED;
-            } else if (meta.carried.kind == Kind.DATA && meta.carried.origin == Origin.SWITCHED) {
-                if (is_own_copy) {
-                    meta.drop_reason = Drop.OWN_COPY;
-                } else if (meta.is_dropped == 1) {
-                    meta.drop_reason = Drop.ALREADY_ACKED;
-                }
             }
             // Separate conditions, so that the content of feedback and its egress port are computed in parallel stages.
             if (hdr.aeth.isValid() && meta.carried.kind != Kind.REGISTERS) {
@@ -249,16 +339,8 @@ control egress(inout headers_t hdr,
             if (meta.carried.kind != Kind.REGISTERS) {
                 bridge_exit.apply(hdr, meta, eg_intr_md.egress_port, is_to_host, receiver);
             }
-            if (meta.carried.kind == Kind.REGISTERS && hdr.register_control.op == RegisterOp.INIT_REGIONS) {
-                has_region = true;
-                receiver = (slot_t)hdr.register_control.index;
-                meta.psn = meta.psn & -PSN_WORD_ONE;
-            } else if (is_to_host && hdr.reth.isValid() && receiver != NO_SLOT) {
-                has_region = true;
-            }
-            if (hdr.mr_info.isValid()) {
-                compare_owners.apply();
-            }
+            compare_owners.apply();
+            regions.apply();
             memory_regions.apply(hdr, meta, receiver[GROUP_BITS + LOCAL_BITS - 1:0], has_region);
             if (meta.carried.kind == Kind.REGISTERS) {
                 answer_register_control.apply(hdr, eg_intr_md.egress_port);
@@ -266,9 +348,9 @@ control egress(inout headers_t hdr,
                 icrc.apply(hdr, meta);
             }
         }
-        if (meta.drop_reason != Drop.NONE) {
-            count_drop();
-        }
+        // After ../shared/feedback_frame.p4, which makes feedback incapable of ECN.
+        ecn_marking.apply(hdr, is_marked);
+        verdicts.apply();
     }
 }
 

@@ -46,15 +46,21 @@ enum bit<8> Origin {
     DATAGRAM = 5  // a datagram that ingress has replicated: one copy for each port but its own
 }
 
-// Source of the MSN of a packet (retransmission_filter.p4).
-enum bit<3> MsnWay {
-    NONE = 0,  // the packet has no MSN
-    RECORD = 1,  // that of a record, which updates its path
-    INIT = 2,  // register control
-    OWN = 3,  // the packet's own path, which is at the minimum
-    PATH = 4,  // another path, which is at the minimum
-    LAST_ACKED = 5,  // the MSN last sent to the source: a sender is at the minimum, and has no MSN
-    REPLY_PATH = 6  // that of the path which the reply goes to
+// How a packet accesses the registers of paths and groups in egress (retransmission_filter.p4, source_tags.p4). One table
+// determines it, and the tables of the registers match only it.
+enum bit<4> Access {
+    NONE = 0,  // none
+    RECORD = 1,  // a record, which updates its path
+    OLD_RECORD = 2,  // an old record, which does not update the MSN
+    INIT = 3,  // register control
+    OWN = 4,  // feedback of the path that is at the minimum
+    PATH = 5,  // feedback while another path is at the minimum, or a reply with that path's MSN
+    LAST_ACKED = 6,  // the same with the MSN last sent to the source: a sender is at the minimum, and has no MSN
+    REPLY_PATH = 7,  // a reply with the MSN of the path that it goes to
+    CNP = 8,  // a CNP
+    COPY = 9,  // retransmitted data for another path
+    OWN_COPY = 10,  // retransmitted data for the path that it came from
+    OWN_NEW_COPY = 11  // new data for the path that it came from
 }
 
 // Mirrors are sent to the ingress port or the CPU port.
@@ -84,7 +90,7 @@ header carried_t {
     bit<1> is_old;
     // Data: its PSN is new. Feedback: it has advanced the minimum. Register control: it sets the registers.
     bit<1> is_new;
-    // The packet is from the port of the current source.
+    // The packet is from the port of the current source. Register control: it clears memory regions.
     bit<1> is_source;
     // The reply has the packet's own PSN: a NAK that is forwarded to the source, or a READ that is refused.
     bit<1> is_own_nak;
@@ -121,8 +127,9 @@ struct ingress_metadata_t {
     bit<32> l4_ports;
     // Missing siblings of the path in the tournament tree: one bit per level, beginning with the leaves.
     bit<PATH_BITS> absent;
-    // Path number, as the tie-breaker of a word.
-    bit<8> tie;
+    // Word of the PSN before 0, with the path number as its tie-breaker in the lower 8 bits. Its sum with the word of a PSN is the
+    // path's word of the PSN before that.
+    psn_word_t tie;
     // Window of the group as a difference of words; for data, its PSN minus that, which must be acknowledged (source_window.p4).
     psn_word_t window;
     bit<1> is_beyond;
@@ -162,12 +169,12 @@ struct ingress_metadata_t {
     bit<16> refusal_window;
     // CNP count of a path ++ path.
     bit<16> cnp_word;
+    // Window of CNPs (cnp_filter.p4).
     bit<16> cnp_window;
 }
 
 struct egress_metadata_t {
     carried_t carried;
-    bit<8> drop_reason;
     group_t group_index;
     cell_t filter_cell;
     cell_t msn_cell;
@@ -177,7 +184,7 @@ struct egress_metadata_t {
     // Acknowledged PSN minus MSN (retransmission_filter.p4).
     psn_word_t slack;
     psn_t after_minimum;
-    MsnWay msn_way;
+    Access access;
     // Difference between the minimum and the PSN acknowledged by the packet's path.
     bit<32> difference;
     bit<1> is_dropped;

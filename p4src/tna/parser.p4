@@ -77,7 +77,7 @@ parser IngressParser(packet_in packet,
         meta.source_difference = 0;
         meta.l4_ports = 0;
         meta.absent = 0;
-        meta.tie = 0;
+        meta.tie = -PSN_WORD_ONE;
         meta.window = 0;
         meta.is_beyond = 0;
         meta.crc = 0;
@@ -400,7 +400,6 @@ parser EgressParser(packet_in packet,
                     out egress_intrinsic_metadata_t eg_intr_md) {
     state start {
         packet.extract(eg_intr_md);
-        meta.drop_reason = 0;
         meta.group_index = 0;
         meta.filter_cell = 0;
         meta.msn_cell = 0;
@@ -411,7 +410,7 @@ parser EgressParser(packet_in packet,
         meta.outer_word = 0;
         meta.inner_word = 0;
         meta.after_minimum = 0;
-        meta.msn_way = MsnWay.NONE;
+        meta.access = Access.NONE;
         meta.difference = 0;
         meta.is_dropped = 0;
         meta.port_difference = 0;

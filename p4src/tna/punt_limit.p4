@@ -6,12 +6,11 @@
 #ifndef ALFIRK_PUNT_LIMIT_P4
 #define ALFIRK_PUNT_LIMIT_P4
 
-control PuntLimit(inout egress_metadata_t meta) {
+control PuntLimit(inout egress_metadata_t meta, inout bit<8> color) {
     // Indexed by PacketInReason and port.
     @name(".punt_limit.rates")
     @id(METER_ID_PUNT_RATES) Meter<bit<12>>(SIZE_PUNT_RATES, MeterType_t.PACKETS) rates;
     bit<12> rate = 0;
-    bit<8> color = 0;
 
     action choose() {
         @in_hash {
@@ -26,9 +25,6 @@ control PuntLimit(inout egress_metadata_t meta) {
     apply {
         choose();
         measure();
-        if (color != (bit<8>)MeterColor_t.GREEN) {
-            meta.drop_reason = Drop.PUNT_LIMITED;
-        }
     }
 }
 

@@ -4,10 +4,9 @@
 #ifndef ALFIRK_REFUSAL_LIMIT_P4
 #define ALFIRK_REFUSAL_LIMIT_P4
 
-control RefusalLimit(inout ingress_metadata_t meta) {
+control RefusalLimit(inout ingress_metadata_t meta, inout bit<1> is_limited) {
     // Window of the last refusal, preceded by a one bit.
     Register<bit<16>, cell_t>(SIZE_PATHS) refused;
-    bit<1> is_limited = 0;
 
     RegisterAction<bit<16>, cell_t, bit<1>>(refused) refuse = {
         void apply(inout bit<16> value, out bit<1> limited) {
@@ -24,10 +23,6 @@ control RefusalLimit(inout ingress_metadata_t meta) {
         is_limited = refuse.execute(meta.carried.cell);
     }
 
-    action limit() {
-        meta.drop_reason = Drop.REFUSAL_LIMITED;
-    }
-
     table refusals {
         key = { meta.carried.kind: exact; }
         actions = { refuse_once; NoAction; }
@@ -38,19 +33,8 @@ control RefusalLimit(inout ingress_metadata_t meta) {
         size = 2;
     }
 
-    table limited {
-        key = { is_limited: exact; }
-        actions = { limit; NoAction; }
-        const default_action = NoAction();
-        const entries = {
-            1: limit();
-        }
-        size = 2;
-    }
-
     apply {
         refusals.apply();
-        limited.apply();
     }
 }
 

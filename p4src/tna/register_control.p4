@@ -15,18 +15,22 @@
 
 control CheckRegisterControl(inout headers_t hdr, inout ingress_metadata_t meta,
                              inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
+    // The reply is sent at once, although paths or receivers remain.
     action refuse(bit<8> status) {
+        ig_tm_md.ucast_egress_port = CPU_PORT;
         hdr.register_control.status = status;
     }
 
-    action init_group() {
+    // `port`: the CPU port, or the recirculation port if paths remain.
+    action init_group(port_t port) {
+        ig_tm_md.ucast_egress_port = port;
         hdr.register_control.status = RegisterStatus.OK;
         meta.carried.is_new = 1;
         @in_hash {
             meta.carried.cell = hdr.register_control.group[15 - PATH_BITS:0]
                 ++ hdr.register_control.index[PATH_BITS - 1:0];
         }
-        meta.tie = (bit<8>)hdr.register_control.index;
+        meta.tie[7:0] = (bit<8>)hdr.register_control.index;
         meta.absent = (bit<PATH_BITS>)~8w0;
         meta.acked = meta.psn & -PSN_WORD_ONE;
         meta.psn = meta.psn & -PSN_WORD_ONE;
@@ -48,35 +52,38 @@ control CheckRegisterControl(inout headers_t hdr, inout ingress_metadata_t meta,
     }
 
     // Announced memory regions are stored in egress (memory_regions.p4).
-    action init_regions() {
+    action init_regions(port_t port) {
+        ig_tm_md.ucast_egress_port = port;
         hdr.register_control.status = RegisterStatus.OK;
+        meta.carried.is_source = 1;
     }
+
+    // `count` is the number of remaining paths or receivers, including this one; 0 is the last one, too.
+#define LAST_COUNT 0 &&& 0xfe
 
     table operations {
         key = {
             hdr.register_control.op: ternary;
+            hdr.register_control.count: ternary;
             hdr.register_control.group[15:GROUP_BITS]: ternary @name("group_beyond");
             hdr.register_control.index[15:PATH_BITS]: ternary @name("index_beyond");
         }
         actions = { refuse; init_group; init_regions; raise_window; }
         const default_action = refuse(RegisterStatus.BAD_OP);
         const entries = {
-            (RegisterOp.INIT_GROUP, 0, 0): init_group();
-            (RegisterOp.INIT_GROUP, _, _): refuse(RegisterStatus.OUT_OF_RANGE);
-            (RegisterOp.INIT_REGIONS, _, _): init_regions();
-            (REGISTER_OP_RAISE_WINDOW, _, _): raise_window();
+            (REGISTER_OP_RAISE_WINDOW, _, _, _): raise_window();
+            (RegisterOp.INIT_GROUP, LAST_COUNT, 0, 0): init_group(CPU_PORT);
+            (RegisterOp.INIT_GROUP, _, 0, 0): init_group(RECIRCULATION_PORT);
+            (RegisterOp.INIT_GROUP, _, _, _): refuse(RegisterStatus.OUT_OF_RANGE);
+            (RegisterOp.INIT_REGIONS, LAST_COUNT, _, _): init_regions(CPU_PORT);
+            (RegisterOp.INIT_REGIONS, _, _, _): init_regions(RECIRCULATION_PORT);
         }
         size = 8;
     }
 
     apply {
-        ig_tm_md.ucast_egress_port = CPU_PORT;
         set_source();
         operations.apply();
-        // `count` is the number of remaining paths or receivers, including this one.
-        if (hdr.register_control.count != 0 && hdr.register_control.count != 1) {
-            ig_tm_md.ucast_egress_port = RECIRCULATION_PORT;
-        }
     }
 }
 

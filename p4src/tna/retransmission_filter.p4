@@ -15,53 +15,79 @@
 
 // Computes the inputs of the controls below from the packet and its carried header, and the path whose registers are accessed.
 control CarriedWords(inout headers_t hdr, inout egress_metadata_t meta, in bit<16> rid) {
-    action of_copy() {
+    action of_new_copy() {
         meta.filter_cell = meta.carried.cell[15:PATH_BITS] ++ rid[PATH_BITS - 1:0];
         meta.record = meta.psn | 255;
         meta.psn = meta.psn & -PSN_WORD_ONE;
+    }
+
+    action of_copy() {
+        of_new_copy();
+        meta.access = Access.COPY;
+    }
+
+    action of_own_copy() {
+        of_new_copy();
+        meta.access = Access.OWN_COPY;
+    }
+
+    action of_own_new_copy() {
+        of_new_copy();
+        meta.access = Access.OWN_NEW_COPY;
+    }
+
+    action of_cnp() {
+        meta.access = Access.CNP;
     }
 
     action of_record() {
         meta.filter_cell = meta.carried.cell;
         meta.msn_cell = meta.carried.cell;
         meta.record = meta.carried.word;
-        meta.msn_way = MsnWay.RECORD;
+        meta.access = Access.RECORD;
     }
 
     // Old feedback: its MSN is old as well, and its slack cannot be compared with that of the newest one.
     action of_old_record() {
         meta.filter_cell = meta.carried.cell;
         meta.record = meta.carried.word;
+        meta.access = Access.OLD_RECORD;
     }
 
     action of_registers() {
         meta.filter_cell = meta.carried.cell;
         meta.msn_cell = meta.carried.cell;
         meta.record = meta.carried.word;
-        meta.msn_way = MsnWay.INIT;
+        meta.access = Access.INIT;
+    }
+
+    action of_regions() {
+        meta.psn = meta.psn & -PSN_WORD_ONE;
     }
 
     action own_msn() {
         meta.msn_cell = meta.carried.cell;
-        meta.msn_way = MsnWay.OWN;
+        meta.access = Access.OWN;
     }
 
     action msn_of_path() {
         @in_hash {
             meta.msn_cell = meta.carried.cell[15:PATH_BITS] ++ ((bit<32>)meta.carried.minimum)[PATH_BITS - 1:0];
         }
-        meta.msn_way = MsnWay.PATH;
+        meta.access = Access.PATH;
     }
 
     action msn_last_acked() {
-        meta.msn_way = MsnWay.LAST_ACKED;
+        meta.access = Access.LAST_ACKED;
     }
 
     action msn_of_reply_path() {
         meta.msn_cell = meta.carried.cell;
-        meta.msn_way = MsnWay.REPLY_PATH;
+        meta.access = Access.REPLY_PATH;
     }
 
+    // bf-p4c places a table with a higher priority first. What follows this one has no stage to spare.
+    @placement_priority(10)
     table words {
         key = {
             meta.carried.origin: ternary;
@@ -69,14 +95,20 @@ control CarriedWords(inout headers_t hdr, inout egress_metadata_t meta, in bit<1
             meta.carried.is_source: ternary;
             meta.carried.is_new: ternary;
             meta.carried.is_old: ternary;
+            meta.port_difference: ternary;
             meta.difference: ternary;
             ((bit<32>)meta.carried.minimum)[7:0]: ternary @name("holder");
         }
         actions = {
+            of_new_copy;
             of_copy;
+            of_own_copy;
+            of_own_new_copy;
+            of_cnp;
             of_record;
             of_old_record;
             of_registers;
+            of_regions;
             own_msn;
             msn_of_path;
             msn_last_acked;
@@ -85,22 +117,27 @@ control CarriedWords(inout headers_t hdr, inout egress_metadata_t meta, in bit<1
         }
         const default_action = NoAction();
         const entries = {
-            (Origin.RECORD, _, _, _, 1, _, _): of_old_record();
-            (Origin.RECORD, _, _, _, _, _, _): of_record();
-            (Origin.ANSWER, _, 0, _, _, _, _): msn_of_reply_path();
-            (Origin.ANSWER, _, 1, _, _, _, PATH_OF_SENDER): msn_last_acked();
-            (Origin.ANSWER, _, 1, _, _, _, _): msn_of_path();
-            (_, Kind.REGISTERS, _, 1, _, _, _): of_registers();
-            (_, Kind.DATA, _, _, _, _, _): of_copy();
-            (_, Kind.FATAL_NAK, _, _, _, _, _): msn_last_acked();
-            (_, Kind.ACK, _, _, _, 0 &&& 0xffffff00, _): own_msn();
-            (_, Kind.NAK, _, _, _, 0 &&& 0xffffff00, _): own_msn();
-            (_, Kind.ACK, _, _, _, _, PATH_OF_SENDER): msn_last_acked();
-            (_, Kind.NAK, _, _, _, _, PATH_OF_SENDER): msn_last_acked();
-            (_, Kind.ACK, _, _, _, _, _): msn_of_path();
-            (_, Kind.NAK, _, _, _, _, _): msn_of_path();
+            (Origin.RECORD, _, _, _, 1, _, _, _): of_old_record();
+            (Origin.RECORD, _, _, _, _, _, _, _): of_record();
+            (Origin.ANSWER, _, 0, _, _, _, _, _): msn_of_reply_path();
+            (Origin.ANSWER, _, 1, _, _, _, _, PATH_OF_SENDER): msn_last_acked();
+            (Origin.ANSWER, _, 1, _, _, _, _, _): msn_of_path();
+            (_, Kind.REGISTERS, _, 1, _, _, _, _): of_registers();
+            (_, Kind.REGISTERS, 1, _, _, _, _, _): of_regions();
+            (_, Kind.DATA, _, 0, _, 0, _, _): of_own_copy();
+            (_, Kind.DATA, _, 0, _, _, _, _): of_copy();
+            (_, Kind.DATA, _, 1, _, 0, _, _): of_own_new_copy();
+            (_, Kind.DATA, _, 1, _, _, _, _): of_new_copy();
+            (_, Kind.CNP, _, _, _, _, _, _): of_cnp();
+            (_, Kind.FATAL_NAK, _, _, _, _, _, _): msn_last_acked();
+            (_, Kind.ACK, _, _, _, _, 0 &&& 0xffffff00, _): own_msn();
+            (_, Kind.NAK, _, _, _, _, 0 &&& 0xffffff00, _): own_msn();
+            (_, Kind.ACK, _, _, _, _, _, PATH_OF_SENDER): msn_last_acked();
+            (_, Kind.NAK, _, _, _, _, _, PATH_OF_SENDER): msn_last_acked();
+            (_, Kind.ACK, _, _, _, _, _, _): msn_of_path();
+            (_, Kind.NAK, _, _, _, _, _, _): msn_of_path();
         }
-        size = 16;
+        size = 32;
     }
 
     apply {
@@ -133,7 +170,7 @@ control WindowUpdate(inout headers_t hdr, in egress_metadata_t meta) {
     }
 }
 
-control RetransmissionFilter(inout headers_t hdr, inout egress_metadata_t meta, in bool is_own_copy) {
+control RetransmissionFilter(inout egress_metadata_t meta) {
     Register<psn_word_t, cell_t>(SIZE_PATHS) acked;
 
     RegisterAction<psn_word_t, cell_t, bit<1>>(acked) raise = {
@@ -170,21 +207,17 @@ control RetransmissionFilter(inout headers_t hdr, inout egress_metadata_t meta, 
         set.execute(meta.filter_cell);
     }
 
+    @placement_priority(5)
     table path {
-        key = {
-            meta.msn_way: ternary;
-            meta.carried.origin: ternary;
-            meta.carried.kind: ternary;
-            meta.carried.is_new: ternary;
-            is_own_copy: ternary;
-        }
+        key = { meta.access: exact; }
         actions = { set_path; raise_path; compare_path; NoAction; }
         const default_action = NoAction();
         const entries = {
-            (MsnWay.INIT, _, _, _, _): set_path();
-            (_, Origin.RECORD, _, _, _): raise_path();
-            (_, Origin.SWITCHED, Kind.DATA, 0, _): compare_path();
-            (_, Origin.SWITCHED, Kind.DATA, 1, true): raise_path();
+            Access.INIT: set_path();
+            Access.RECORD: raise_path();
+            Access.OLD_RECORD: raise_path();
+            Access.COPY: compare_path();
+            Access.OWN_NEW_COPY: raise_path();
         }
         size = 8;
     }
@@ -242,15 +275,15 @@ control PathMsn(inout egress_metadata_t meta) {
     }
 
     table msn {
-        key = { meta.msn_way: exact; }
+        key = { meta.access: exact; }
         actions = { raise_msn; set_msn; read_msn; NoAction; }
         const default_action = NoAction();
         const entries = {
-            MsnWay.RECORD: raise_msn();
-            MsnWay.OWN: raise_msn();
-            MsnWay.INIT: set_msn();
-            MsnWay.PATH: read_msn();
-            MsnWay.REPLY_PATH: read_msn();
+            Access.RECORD: raise_msn();
+            Access.OWN: raise_msn();
+            Access.INIT: set_msn();
+            Access.PATH: read_msn();
+            Access.REPLY_PATH: read_msn();
         }
         size = 8;
     }
@@ -295,14 +328,14 @@ control LastAckedMsn(inout egress_metadata_t meta) {
     }
 
     table last_acked {
-        key = { meta.msn_way: exact; }
+        key = { meta.access: exact; }
         actions = { set_last_acked; read_last_acked; raise_last_acked; NoAction; }
         const default_action = NoAction();
         const entries = {
-            MsnWay.INIT: set_last_acked();
-            MsnWay.LAST_ACKED: read_last_acked();
-            MsnWay.OWN: raise_last_acked();
-            MsnWay.PATH: raise_last_acked();
+            Access.INIT: set_last_acked();
+            Access.LAST_ACKED: read_last_acked();
+            Access.OWN: raise_last_acked();
+            Access.PATH: raise_last_acked();
         }
         size = 8;
     }

@@ -33,23 +33,20 @@ control SourceTags(inout headers_t hdr, inout egress_metadata_t meta) {
     TAG_WORD(inners, write_inner, clear_inner, read_inner, meta.inner_word)
 
 #define TAG_TABLE(name, write, clear, read) \
+    @placement_priority(5) \
     table name { \
-        key = { \
-            meta.carried.kind: ternary; \
-            meta.carried.origin: ternary; \
-            meta.carried.is_new: ternary; \
-            meta.port_difference: ternary; \
-        } \
+        key = { meta.access: exact; } \
         actions = { do_##write; do_##clear; do_##read; NoAction; } \
         const default_action = NoAction(); \
         const entries = { \
-            (Kind.REGISTERS, _, 1, _): do_##clear(); \
-            (_, Origin.ANSWER, _, _): do_##read(); \
-            (Kind.DATA, Origin.SWITCHED, _, 0): do_##write(); \
-            (Kind.ACK, Origin.SWITCHED, _, _): do_##read(); \
-            (Kind.NAK, Origin.SWITCHED, _, _): do_##read(); \
-            (Kind.FATAL_NAK, Origin.SWITCHED, _, _): do_##read(); \
-            (Kind.CNP, Origin.SWITCHED, _, _): do_##read(); \
+            Access.INIT: do_##clear(); \
+            Access.OWN_COPY: do_##write(); \
+            Access.OWN_NEW_COPY: do_##write(); \
+            Access.OWN: do_##read(); \
+            Access.PATH: do_##read(); \
+            Access.LAST_ACKED: do_##read(); \
+            Access.REPLY_PATH: do_##read(); \
+            Access.CNP: do_##read(); \
         } \
         size = 8; \
     }

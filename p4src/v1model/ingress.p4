@@ -107,7 +107,7 @@ control ingress(inout headers_t hdr,
                 }
                 if (meta.drop_reason == Drop.NONE && (hdr.aeth.isValid() || hdr.cnp.isValid())) {
                     // After this, only PSN and AETH are from a member's frame.
-                    feedback_frame.apply(hdr, FEEDBACK_TTL);
+                    feedback_frame.apply(hdr, FEEDBACK_TTL, hdr.cnp.isValid());
                 }
             }
         }

@@ -25,7 +25,7 @@ control ControllerFeedback(inout headers_t hdr, inout metadata_t meta, inout dec
             meta.drop_reason = Drop.NONE;
             meta.group_index = hdr.feedback.group;
             group = (bit<32>)hdr.feedback.group;
-            feedback_frame.apply(hdr, hdr.ipv4.ttl);
+            feedback_frame.apply(hdr, hdr.ipv4.ttl, hdr.cnp.isValid());
             last_positions.read(last, group);
             if (PSN_LT(last[47:24], hdr.feedback.agg_psn)) {
                 last_positions.write(group, hdr.feedback.agg_psn ++ hdr.feedback.agg_msn);
