@@ -3,6 +3,7 @@
 pub mod claims;
 mod drawing;
 mod flags;
+mod letters;
 mod plot;
 mod points;
 mod quantity;
@@ -499,7 +500,7 @@ impl Results<'_> {
         let records = self.swept();
         let plots = self.experiment.plots.iter();
         let plots = plots.flat_map(|plot| plot::draw(plot, &self.axes, &records));
-        let mut drawn: Vec<Drawing> = plots.chain(timeline::draw(&records)).collect();
+        let mut drawn: Vec<Drawing> = plots.chain(timeline::draw(&self.axes, &records)).collect();
         for (number, finding) in self.findings().iter().enumerate() {
             drawn.extend(plot::draw_dependences(number, finding));
         }

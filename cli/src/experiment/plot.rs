@@ -2,10 +2,14 @@
 
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, ValueFormatter};
 use plotters::coord::Shift;
+use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 
 use super::claims::{self, Dependence, Finding};
-use super::drawing::{Drawing, Painted, Picture, COLOURS, SIZE};
+use super::drawing::{
+    draw_name, legend_heights, titled, Drawing, LineStyle, Painted, Picture, LEGEND_WIDTH, SAMPLE,
+    SIZE,
+};
 use super::points::{file_word, Point};
 use super::quantity::number;
 use super::rows::{values, Stats};
@@ -13,30 +17,91 @@ use super::spec::Plot;
 use super::store::Record;
 use super::table::{show, slices, stats, Slice};
 
-/// Horizontal axis of a plot: logarithmic if all values are numbers above 0; else values have equal distances.
+/// Largest ratio of two values above 0 with which an axis that begins with 0 is linear.
+const LINEAR_RANGE: f64 = 20.0;
+
+/// Distances between the values on the horizontal axis of a plot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scale {
+    /// As between the numbers.
+    Linear,
+    /// As between the logarithms of the numbers.
+    Logarithmic,
+    /// Logarithmic, and 0, which has no logarithm, apart at the left.
+    LogarithmicAfterZero,
+    /// Equal, as not all values are numbers.
+    Equal,
+}
+
+impl Scale {
+    /// Scale for values; `None` if one of them is not a number.
+    fn of(numbers: Option<&[f64]>) -> Scale {
+        let Some(numbers) = numbers.filter(|all| all.iter().all(|number| *number >= 0.0)) else {
+            return Scale::Equal;
+        };
+        let above = || numbers.iter().copied().filter(|number| *number > 0.0);
+        let (least, most) = (
+            above().fold(f64::INFINITY, f64::min),
+            above().fold(0.0, f64::max),
+        );
+        match above().count() == numbers.len() {
+            true => Scale::Logarithmic,
+            false if most / least <= LINEAR_RANGE => Scale::Linear,
+            false => Scale::LogarithmicAfterZero,
+        }
+    }
+
+    /// Coordinates of sorted numbers.
+    fn coordinates(self, numbers: &[f64]) -> Vec<f64> {
+        let logarithms = numbers
+            .iter()
+            .filter(|number| **number > 0.0)
+            .map(|n| n.ln());
+        let first = logarithms.clone().fold(f64::INFINITY, f64::min);
+        let last = logarithms.fold(f64::NEG_INFINITY, f64::max);
+        let zero = first - (last - first) / (numbers.len().max(3) - 2) as f64;
+        let place = |number: &f64| match self {
+            Scale::Linear | Scale::Equal => *number,
+            Scale::LogarithmicAfterZero if *number == 0.0 => zero,
+            Scale::Logarithmic | Scale::LogarithmicAfterZero => number.ln(),
+        };
+        numbers.iter().map(place).collect()
+    }
+
+    /// What the axis says after its label.
+    fn note(self) -> &'static str {
+        match self {
+            Scale::Linear | Scale::Equal => "",
+            Scale::Logarithmic => " (logarithmic)",
+            Scale::LogarithmicAfterZero => " (logarithmic, and 0 apart)",
+        }
+    }
+}
+
+/// Horizontal axis of a plot: numbers in their order, at their places on a scale, or other values at equal distances.
 struct HorizontalAxis<'v> {
     values: Vec<&'v str>,
-    /// Coordinate of each value on the axis: its logarithm or its index.
+    scale: Scale,
+    /// Coordinate of each value on the axis.
     coordinates: Vec<f64>,
 }
 
 impl<'v> HorizontalAxis<'v> {
     fn new(mut values: Vec<&'v str>) -> HorizontalAxis<'v> {
         let numbers: Option<Vec<f64>> = values.iter().map(|value| number(value)).collect();
+        let scale = Scale::of(numbers.as_deref());
         let coordinates = match numbers {
-            Some(mut numbers) if numbers.iter().all(|number| *number > 0.0) => {
-                values.sort_by(|a, b| {
-                    number(a)
-                        .unwrap_or(0.0)
-                        .total_cmp(&number(b).unwrap_or(0.0))
-                });
+            Some(mut numbers) if scale != Scale::Equal => {
+                let size = |value: &str| number(value).unwrap_or(0.0);
+                values.sort_by(|a, b| size(a).total_cmp(&size(b)));
                 numbers.sort_by(f64::total_cmp);
-                numbers.iter().map(|number| number.ln()).collect()
+                scale.coordinates(&numbers)
             }
             _ => (0..values.len()).map(|index| index as f64).collect(),
         };
         HorizontalAxis {
             values,
+            scale,
             coordinates,
         }
     }
@@ -115,11 +180,15 @@ pub fn draw_dependences(number: usize, finding: &Finding<'_>) -> Vec<Drawing> {
 /// A line plot: measured lines over a horizontal axis, and published values.
 struct LinePlot<'s> {
     title: String,
+    /// Values of the flags that are the same for the whole plot; may be empty.
+    rest: String,
     /// Label of the horizontal axis.
     x_label: &'s str,
     /// Label of the vertical axis.
     y_label: &'s str,
     x_axis: HorizontalAxis<'s>,
+    /// The flag whose values name the lines; empty if the lines have other names.
+    lines_of: &'s str,
     /// Lines by name: the points of each with their coordinate on the horizontal axis.
     lines: Vec<(&'s str, Vec<(f64, Stats)>)>,
     /// Published values with their names, drawn as horizontal lines.
@@ -149,15 +218,13 @@ impl<'s> LinePlot<'s> {
                 (line, here.collect())
             })
             .collect();
-        let title = match slice.title.is_empty() {
-            true => plot.name.clone(),
-            false => format!("{}, {}", plot.name, slice.title),
-        };
         LinePlot {
-            title,
+            title: title(axis_name(&plot.y), &plot.x),
+            rest: slice.title.clone(),
             x_label: &plot.x,
             y_label: axis_name(&plot.y),
             y_axis: VerticalAxis::around(&lines, &[]),
+            lines_of: &plot.lines,
             x_axis,
             lines,
             published: Vec::new(),
@@ -180,15 +247,26 @@ impl<'s> LinePlot<'s> {
         let published: Vec<(String, f64)> = published.collect();
         LinePlot {
             title: finding.claim.text.clone(),
+            rest: String::new(),
             x_label: &dependence.variation.about,
             y_label: "ratio",
             y_axis: VerticalAxis::around(&lines, &published),
+            lines_of: "",
             x_axis,
             lines,
             published,
             show: Box::new(claims::ratio_text),
         }
     }
+}
+
+/// Title of a plot in words, such as `Completion time by size`.
+fn title(what: &str, by: &str) -> String {
+    let quantity = what.split(" in ").next().unwrap_or(what);
+    let mut letters = quantity.chars();
+    let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+    let quantity: String = first.into_iter().chain(letters).collect();
+    format!("{quantity} by {by}")
 }
 
 /// Label of a results column on the vertical axis. Times have no unit in the label, because their numbers have one.
@@ -202,11 +280,12 @@ fn axis_name(column: &str) -> &str {
 }
 
 /// Vertical axis of a plot: logarithmic, with labels at 1, 2 and 5 times powers of ten, more for small ranges and fewer
-/// for large ones.
+/// for large ones; linear for ranges below a factor of 2.
 #[derive(Clone)]
 struct VerticalAxis {
     from: f64,
     to: f64,
+    is_linear: bool,
     labels: Vec<f64>,
 }
 
@@ -237,10 +316,23 @@ impl VerticalAxis {
             let all = steps.iter().map(|step| step * 10_f64.powi(power));
             labels.extend(all.filter(|label| (from..=to).contains(label)));
         }
-        VerticalAxis { from, to, labels }
+        VerticalAxis {
+            from,
+            to,
+            is_linear: false,
+            labels,
+        }
     }
 
-    /// An axis with labels at equal distances, for ranges below a factor of 2, where logarithms are almost linear.
+    /// What the axis says after its label.
+    fn note(&self) -> &'static str {
+        match self.is_linear {
+            true => Scale::Linear.note(),
+            false => Scale::Logarithmic.note(),
+        }
+    }
+
+    /// A linear axis, with labels at equal distances.
     fn evenly(from: f64, to: f64) -> VerticalAxis {
         let least = (to - from) / 8.0;
         let power = 10_f64.powf(least.log10().floor());
@@ -250,7 +342,12 @@ impl VerticalAxis {
         let first = (from / step).ceil() as u64;
         let labels = (first..).map(|n| n as f64 * step);
         let labels = labels.take_while(|label| *label <= to).collect();
-        VerticalAxis { from, to, labels }
+        VerticalAxis {
+            from,
+            to,
+            is_linear: true,
+            labels,
+        }
     }
 }
 
@@ -259,7 +356,10 @@ impl Ranged for VerticalAxis {
     type ValueType = f64;
 
     fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
-        let share = (value / self.from).ln() / (self.to / self.from).ln();
+        let share = match self.is_linear {
+            true => (value - self.from) / (self.to - self.from),
+            false => (value / self.from).ln() / (self.to / self.from).ln(),
+        };
         limit.0 + (share * f64::from(limit.1 - limit.0)).round() as i32
     }
 
@@ -277,18 +377,18 @@ impl ValueFormatter<f64> for VerticalAxis {}
 impl Picture for LinePlot<'_> {
     fn paint<DB: DrawingBackend>(&self, root: &DrawingArea<DB, Shift>) -> Painted<DB> {
         let (x_axis, show) = (&self.x_axis, &self.show);
-        let (canvas, legend) = root.split_horizontally(SIZE.0 as i32 - LEGEND_WIDTH);
+        let below = titled(root, &self.title, &self.rest)?;
+        let (canvas, legend) = below.split_horizontally(SIZE.0 as i32 - LEGEND_WIDTH);
         let mut chart = ChartBuilder::on(&canvas)
             .margin(12)
-            .caption(&self.title, ("sans-serif", title_size(&self.title)))
             .x_label_area_size(52)
             .y_label_area_size(92)
             .build_cartesian_2d(x_axis, self.y_axis.clone())?;
         chart
             .configure_mesh()
             .light_line_style(WHITE)
-            .x_desc(self.x_label)
-            .y_desc(self.y_label)
+            .x_desc(format!("{}{}", self.x_label, x_axis.scale.note()))
+            .y_desc(format!("{}{}", self.y_label, self.y_axis.note()))
             .x_labels(x_axis.coordinates.len())
             .y_labels(self.y_axis.labels.len())
             .y_label_formatter(&|number| show(*number))
@@ -296,60 +396,43 @@ impl Picture for LinePlot<'_> {
             .axis_desc_style(("sans-serif", 15))
             .draw()?;
         let range = HorizontalAxis::range(x_axis);
-        for (index, (name, height)) in self.published.iter().enumerate() {
-            let ends = [(range.start, *height), (range.end, *height)];
-            let dashed = DashedLineSeries::new(ends, 7, 5, BLACK.stroke_width(1));
-            chart.draw_series(dashed)?;
-            let y = 40 + 22 * (self.lines.len() + index) as i32;
-            legend.draw(&PathElement::new([(4, y), (12, y)], BLACK.stroke_width(1)))?;
-            legend.draw(&PathElement::new([(18, y), (26, y)], BLACK.stroke_width(1)))?;
-            legend.draw(&Text::new(name.clone(), (34, y - 7), ("sans-serif", 14)))?;
+        let mut heights = legend_heights(self.lines.len() + self.published.len() + 1);
+        if let Some(y) = heights.next() {
+            let at = (SAMPLE.0, y - 7);
+            legend.draw(&Text::new(self.lines_of, at, ("sans-serif", 14)))?;
         }
-        for (index, (name, line)) in self.lines.iter().enumerate() {
-            let colour = COLOURS[index % COLOURS.len()];
-            // Colours repeat after some lines, with another mark.
-            let turn = index / COLOURS.len();
-            chart.draw_series(LineSeries::new(
-                line.iter().map(|(x, stats)| (*x, stats.mean)),
-                colour.stroke_width(2),
-            ))?;
+        for ((index, (name, line)), y) in self.lines.iter().enumerate().zip(&mut heights) {
+            let style = LineStyle::of(index);
+            let means = line.iter().map(|(x, stats)| (*x, stats.mean));
+            style.draw_line(&mut chart, means.collect())?;
             let bars = line.iter().filter(|(_, stats)| stats.least < stats.most);
             chart.draw_series(bars.map(|(x, stats)| {
-                ErrorBar::new_vertical(*x, stats.least, stats.mean, stats.most, colour.filled(), 8)
+                let filled = style.colour.filled();
+                ErrorBar::new_vertical(*x, stats.least, stats.mean, stats.most, filled, 8)
             }))?;
             chart.draw_series(
                 line.iter()
-                    .map(|(x, stats)| EmptyElement::at((*x, stats.mean)) + mark(turn, colour)),
+                    .map(|(x, stats)| EmptyElement::at((*x, stats.mean)) + mark(style)),
             )?;
-            let y = 40 + 22 * index as i32;
-            legend.draw(&PathElement::new([(4, y), (28, y)], colour.stroke_width(2)))?;
-            legend.draw(&(EmptyElement::at((16, y)) + mark(turn, colour)))?;
-            legend.draw(&Text::new(
-                (*name).to_owned(),
-                (34, y - 7),
-                ("sans-serif", 14),
-            ))?;
+            style.draw_entry(&legend, y, name)?;
+            legend.draw(&(EmptyElement::at(((SAMPLE.0 + SAMPLE.1) / 2, y)) + mark(style)))?;
+        }
+        for ((name, height), y) in self.published.iter().zip(&mut heights) {
+            let ends = [(range.start, *height), (range.end, *height)];
+            let dashed = DashedLineSeries::new(ends, 7, 5, BLACK.stroke_width(1));
+            chart.draw_series(dashed)?;
+            let sample =
+                DashedPathElement::new([(SAMPLE.0, y), (SAMPLE.1, y)], 7, 5, BLACK.stroke_width(1));
+            legend.draw(&sample)?;
+            draw_name(&legend, y, name)?;
         }
         Ok(())
     }
 }
 
-/// Width of the legend in pixels.
-const LEGEND_WIDTH: i32 = 210;
-
-/// Font size with which a title fits above its plot.
-fn title_size(title: &str) -> u32 {
-    match title.chars().count() {
-        0..75 => 18,
-        75..100 => 14,
-        _ => 11,
-    }
-}
-
-/// Marker of a data point, around its position: an octagon, a square or a triangle. `turn`: number of times that the
-/// colours have been used up.
-fn mark(turn: usize, colour: RGBColor) -> Polygon<(i32, i32)> {
-    let corners = match turn % 3 {
+/// Marker of a data point, around its position: an octagon, a square or a triangle.
+fn mark(style: LineStyle) -> Polygon<(i32, i32)> {
+    let corners = match style.turn % 3 {
         0 => vec![
             (-2, -5),
             (2, -5),
@@ -363,7 +446,7 @@ fn mark(turn: usize, colour: RGBColor) -> Polygon<(i32, i32)> {
         1 => vec![(-4, -4), (4, -4), (4, 4), (-4, 4)],
         _ => vec![(0, -6), (6, 5), (-6, 5)],
     };
-    Polygon::new(corners, colour.filled())
+    Polygon::new(corners, style.colour.filled())
 }
 
 /// Removes trailing zeros after the decimal point of a number with a unit.
@@ -381,13 +464,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_logarithmic_and_words_are_equidistant() {
+    fn places_on_the_horizontal_axis_are_true() {
         let x_axis = HorizontalAxis::new(vec!["1MiB", "1KiB", "32KiB"]);
         assert_eq!(x_axis.values, ["1KiB", "32KiB", "1MiB"]);
         let step = |at: usize| x_axis.coordinates[at + 1] - x_axis.coordinates[at];
         assert!((step(0) - step(1)).abs() < 1e-9);
         let x_axis = HorizontalAxis::new(vec!["0", "0.1", "0.2"]);
-        assert_eq!(x_axis.coordinates, [0.0, 1.0, 2.0], "0 has no logarithm");
+        assert_eq!(x_axis.coordinates, [0.0, 0.1, 0.2], "0 has no logarithm");
+        let x_axis = HorizontalAxis::new(vec!["2us", "500ns", "0ns"]);
+        assert_eq!(x_axis.values, ["0ns", "500ns", "2us"]);
+        assert_eq!(x_axis.coordinates, [0.0, 500.0, 2_000.0]);
+        let x_axis = HorizontalAxis::new(vec!["0", "0.0001", "0.001", "0.01"]);
+        assert_eq!(x_axis.scale, Scale::LogarithmicAfterZero);
+        assert!(x_axis.coordinates.is_sorted() && x_axis.coordinates[0].is_finite());
+        let x_axis = HorizontalAxis::new(vec!["0", "0.5"]);
+        assert_eq!(x_axis.coordinates, [0.0, 0.5]);
+        let words = HorizontalAxis::new(vec!["leaf", "core", "1"]);
+        assert_eq!(words.coordinates, [0.0, 1.0, 2.0]);
     }
 
     #[test]
@@ -406,6 +499,12 @@ mod tests {
             );
             assert!(labels.is_sorted() && labels.iter().all(|label| (from..=to).contains(label)));
         }
+    }
+
+    #[test]
+    fn titles_are_words() {
+        assert_eq!(title("goodput in Gbit/s", "loss"), "Goodput by loss");
+        assert_eq!(title("ratio", "size"), "Ratio by size");
     }
 
     #[test]

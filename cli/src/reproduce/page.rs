@@ -71,6 +71,7 @@ fn introduction(quick: bool) -> String {
          values; else it <span class=\"differs\">differs</span>.</p>",
         env!("CARGO_PKG_VERSION")
     );
+    out += "<p>In claims and plots, <code>alfirk</code> is the multicast that the papers call Cepheus and Gleam.</p>\n";
     if quick {
         out += "<p><strong>A quick run: smaller groups and fewer points than the papers have, so that claims need not come out.</strong></p>\n";
     }
