@@ -209,6 +209,7 @@ def mininet_tests() -> Iterator[Check]:
     # The shell is process 1 of the namespace, and so reaps processes whose parents have ended.
     alone = ["unshare", "--net", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c", script, "sh"]
     first = [f"mininet/tests/{name}_test.py" for name in ("interactive", "life", "main_job", "mn")]
+    first += ["docs/tests", "ptf-tests/tests", "python/tests"]
     halves = [("mininet tests", first), ("mininet tests, rest", [f"--ignore={path}" for path in first])]
     for name, which in halves:
         command = [*alone, str(VENV / "pytest"), "-m", "root", *which]

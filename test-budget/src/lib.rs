@@ -22,7 +22,7 @@ pub enum Cost {
     Arithmetic,
     /// Packets through one pipeline, or a transfer between queue pairs: half the default.
     Packets,
-    /// A program through the compiler, or a transfer through a fabric: a sixth of the default.
+    /// A program through the compiler, or a transfer through a fabric: a tenth of the default.
     Fabric,
     /// A run of many groups: a twentieth of the default.
     Run,
@@ -34,7 +34,7 @@ impl Cost {
         let cases = match self {
             Cost::Arithmetic => cheap.saturating_mul(2),
             Cost::Packets => cheap / 2,
-            Cost::Fabric => cheap / 6,
+            Cost::Fabric => cheap / 10,
             Cost::Run => cheap / 20,
         };
         cases.max(1)

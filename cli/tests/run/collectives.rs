@@ -58,15 +58,15 @@ fn every_algorithm_delivers(topology: &Topology, members: usize, size: usize) {
 
 /// Sizes around the powers of two, where schedules have another form, and odd ones between.
 #[test]
-fn every_algorithm_delivers_to_2_to_20_members_with_loss() {
-    for members in (2..=9).chain([11, 14, 15, 16, 17, 19, 20]) {
+fn every_algorithm_delivers_to_2_to_17_members_with_loss() {
+    for members in (2..=5).chain([7, 8, 9, 13, 16, 17]) {
         every_algorithm_delivers(&forty_hosts(), members, 10_000);
     }
 }
 
 #[test]
-fn every_algorithm_delivers_to_21_to_40_members_with_loss() {
-    for members in [23, 24, 27, 31, 32, 33, 40] {
+fn every_algorithm_delivers_to_24_to_40_members_with_loss() {
+    for members in [24, 31, 32, 33, 40] {
         every_algorithm_delivers(&forty_hosts(), members, 10_000);
     }
 }
