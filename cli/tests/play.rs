@@ -8,6 +8,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{json, Value};
 
+/// Header of requests of the page.
+const JSON: &str = "Content-Type: application/json\r\n";
+
 /// A server of the playground, ended when dropped.
 struct Playground {
     process: Child,
@@ -54,7 +57,7 @@ impl Playground {
     }
 
     fn session(&self) -> String {
-        let (status, body) = self.send("POST /api/sessions", "", b"");
+        let (status, body) = self.send("POST /api/sessions", JSON, b"");
         assert_eq!(status, 200, "{body}");
         let opened: Value = serde_json::from_str(&body).unwrap();
         opened["session"].as_str().unwrap().to_owned()
@@ -63,7 +66,7 @@ impl Playground {
     fn execute(&self, session: &str, request: &Value) -> Value {
         let (status, body) = self.send(
             &format!("POST /api/sessions/{session}"),
-            "Content-Type: application/json\r\n",
+            JSON,
             request.to_string().as_bytes(),
         );
         assert_eq!(status, 200, "{body}");
@@ -175,11 +178,11 @@ fn solutions_of_labs_can_be_left_out() {
 }
 
 #[test]
-fn requests_that_are_none_are_refused() {
+fn invalid_requests_are_refused() {
     let server = Playground::start(&[]);
     let session = format!("POST /api/sessions/{}", server.session());
-    let json = "Content-Type: application/json\r\n";
     let request = run_of(&program(1, "")).to_string();
+    assert_eq!(server.send("POST /api/sessions", "", b"").0, 415);
     assert_eq!(server.send(&session, "", request.as_bytes()).0, 415);
     let form = "Content-Type: text/plain\r\n";
     assert_eq!(server.send(&session, form, request.as_bytes()).0, 415);
@@ -191,16 +194,16 @@ fn requests_that_are_none_are_refused() {
         "{\"do\":\"run\"}",
         "\u{0}",
     ] {
-        let (status, text) = server.send(&session, json, body.as_bytes());
+        let (status, text) = server.send(&session, JSON, body.as_bytes());
         assert_eq!(status, 400, "{body}: {text}");
         error(&serde_json::from_str(&text).unwrap());
     }
     let deep = "[".repeat(1 << 20);
-    assert_eq!(server.send(&session, json, deep.as_bytes()).0, 400);
+    assert_eq!(server.send(&session, JSON, deep.as_bytes()).0, 400);
     let large = vec![b' '; 10 << 20];
-    assert_eq!(server.send(&session, json, &large).0, 413);
+    assert_eq!(server.send(&session, JSON, &large).0, 413);
     let unknown = format!("POST /api/sessions/{}", "0".repeat(32));
-    assert_eq!(server.send(&unknown, json, request.as_bytes()).0, 404);
+    assert_eq!(server.send(&unknown, JSON, request.as_bytes()).0, 404);
 }
 
 #[test]
@@ -321,7 +324,7 @@ fn a_program_is_opened_with_the_files_that_it_includes_and_its_test() {
     std::fs::write(path("a.p4"), text).unwrap();
     std::fs::write(path("a.stf"), "packet 0 05\nexpect 1 09 $\n").unwrap();
     let server = Playground::start(&[path("a.p4").to_str().unwrap()]);
-    let (_, body) = server.send("POST /api/sessions", "", b"");
+    let (_, body) = server.send("POST /api/sessions", JSON, b"");
     let opened: Value = serde_json::from_str(&body).unwrap();
     let (document, test) = (&opened["start"]["document"], &opened["start"]["test"]);
     assert_eq!(document["main"], "/a.p4");

@@ -22,7 +22,7 @@ export async function openSession() {
       // The server was started again.
     }
   }
-  const opened = await get("api/sessions", { method: "POST" });
+  const opened = await get("api/sessions", { method: "POST", headers: { "content-type": "application/json" } });
   if (!session) {
     session = opened.session;
     history.replaceState(null, "", `#session=${session}`);

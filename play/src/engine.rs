@@ -124,6 +124,9 @@ pub struct LayerForm {
     pub fields: Vec<(String, String, bool)>,
 }
 
+/// A program that is ready to run, or the messages about its errors.
+type Compiled = Result<Rc<Prepared>, Vec<Message>>;
+
 /// Number of programs that are kept ready to run.
 const KEPT_PROGRAMS: usize = 8;
 
@@ -134,7 +137,7 @@ const KEPT_LANGUAGES: usize = 8;
 pub struct Engine {
     library: Library,
     /// Programs that are ready, the most recently used last.
-    programs: Vec<(Document, Result<Rc<Prepared>, Vec<Message>>)>,
+    programs: Vec<(Document, Compiled)>,
     /// Language servers, the most recently used last.
     languages: Vec<Language>,
 }
@@ -219,6 +222,9 @@ impl Engine {
                     ));
                 }
                 let frames = scapy::capture::read(&content).map_err(|error| error.to_string())?;
+                if frames.is_empty() {
+                    return Err("the capture has no complete packet".to_owned());
+                }
                 if frames.len() > limits::PACKETS {
                     let limit = limits::PACKETS;
                     let count = frames.len();
@@ -239,10 +245,7 @@ impl Engine {
     }
 
     /// Returns the program, compiled now or kept from an earlier request.
-    fn program(
-        &mut self,
-        document: &Document,
-    ) -> Result<Result<Rc<Prepared>, Vec<Message>>, String> {
+    fn program(&mut self, document: &Document) -> Result<Compiled, String> {
         document.check()?;
         let kept = self.programs.iter().position(|(kept, _)| kept == document);
         let entry = match kept {

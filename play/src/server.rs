@@ -60,7 +60,7 @@ const TEXT: &str = "text/plain; charset=utf-8";
 const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-NONCE'; style-src-attr 'unsafe-inline'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// Maximum number of sessions. A further one replaces the session that was used least recently.
-const SESSIONS: usize = 1000;
+const SESSIONS: usize = 250;
 
 /// Maximum number of requests of one session that wait or are executed.
 const WAITING: usize = 16;
@@ -249,7 +249,10 @@ struct Opened<'p> {
     start: Option<&'p Project>,
 }
 
-async fn open(State(playground): State<Arc<Playground>>) -> Response {
+async fn open(State(playground): State<Arc<Playground>>, headers: HeaderMap) -> Response {
+    if let Err(refusal) = of_this_page(&headers) {
+        return *refusal;
+    }
     let id = match token() {
         Ok(id) => id,
         Err(error) => return refusal(StatusCode::INTERNAL_SERVER_ERROR, error),
@@ -277,21 +280,26 @@ fn no_session() -> Response {
     )
 }
 
+/// Checks that a request can be of this page: a page of another server cannot send this content type without the consent of this
+/// server.
+fn of_this_page(headers: &HeaderMap) -> Result<(), Box<Response>> {
+    match headers.get(CONTENT_TYPE) {
+        Some(kind) if kind == JSON => Ok(()),
+        _ => Err(Box::new(refusal(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            format_args!("the content type must be {JSON}"),
+        ))),
+    }
+}
+
 async fn execute(
     State(playground): State<Arc<Playground>>,
     Path(id): Path<String>,
     headers: HeaderMap,
     body: Body,
 ) -> Response {
-    // A page of another server cannot send this type without the consent of this one.
-    let kind = headers
-        .get(CONTENT_TYPE)
-        .and_then(|kind| kind.to_str().ok());
-    if kind != Some(JSON) {
-        return refusal(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            format_args!("the content type must be {JSON}"),
-        );
+    if let Err(refusal) = of_this_page(&headers) {
+        return *refusal;
     }
     let Some(session) = playground.sessions().find(&id) else {
         return no_session();
