@@ -1,4 +1,5 @@
-//! Embeds the sources of the data plane, so that the installed command works without the repository.
+//! Embeds the sources of the data plane, so that the installed command works without the repository, and the examples of the
+//! playground.
 
 use std::env;
 use std::fmt::Write;
@@ -6,35 +7,51 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 fn main() {
-    let root =
-        PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../p4src");
-    let root = root.canonicalize().expect("p4src lies beside the crate");
-    println!("cargo::rerun-if-changed={}", root.display());
-
-    let mut files = Vec::new();
-    collect(&root, &mut files);
-    files.sort();
-
-    let mut table = String::from("pub const P4SRC: &[(&str, &str)] = &[\n");
-    for file in &files {
-        let name = file.strip_prefix(&root).expect("it was found there");
-        let name = Path::new("p4src").join(name);
-        writeln!(table, "    ({:?}, include_str!({:?})),", name, file)
-            .expect("a String takes everything");
-    }
-    table.push_str("];\n");
+    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("..");
+    let root = root
+        .canonicalize()
+        .expect("the crate has a folder above it");
+    let mut tables = table(&root, "P4SRC", &["p4src"], &["p4"]);
+    tables += &table(
+        &root,
+        "PLAY",
+        &["labs", "compiler/tests/programs"],
+        &["p4", "stf"],
+    );
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
-    fs::write(out.join("p4src.rs"), table).expect("OUT_DIR is writable");
+    fs::write(out.join("p4src.rs"), tables).expect("OUT_DIR is writable");
 }
 
-/// Collects the `.p4` files in `folder` and its subfolders into `files`.
-fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+/// Returns a constant with the paths, relative to `root`, and the texts of the files in `folders` with these extensions.
+fn table(root: &Path, name: &str, folders: &[&str], extensions: &[&str]) -> String {
+    let mut files = Vec::new();
+    for folder in folders {
+        collect(&root.join(folder), extensions, &mut files);
+    }
+    files.sort();
+    let mut table = format!(
+        "/// Paths and texts of files in {}.\npub const {name}: &[(&str, &str)] = &[\n",
+        folders.join(" and ")
+    );
+    for file in &files {
+        let name = file.strip_prefix(root).expect("it was found there");
+        writeln!(table, "    ({name:?}, include_str!({file:?})),")
+            .expect("a String takes everything");
+    }
+    table + "];\n"
+}
+
+/// Collects the files with these extensions in `folder` and its subfolders into `files`.
+fn collect(folder: &Path, extensions: &[&str], files: &mut Vec<PathBuf>) {
     println!("cargo::rerun-if-changed={}", folder.display());
-    for entry in fs::read_dir(folder).expect("p4src is readable") {
-        let path = entry.expect("p4src is readable").path();
+    for entry in fs::read_dir(folder).expect("the folder is readable") {
+        let path = entry.expect("the folder is readable").path();
         if path.is_dir() {
-            collect(&path, files);
-        } else if path.extension().is_some_and(|extension| extension == "p4") {
+            collect(&path, extensions, files);
+        } else if path
+            .extension()
+            .is_some_and(|own| extensions.iter().any(|extension| own == *extension))
+        {
             files.push(path);
         }
     }

@@ -147,6 +147,7 @@ def python_sources() -> list[str]:
         "editors/tests",
         "experiments/tests",
         "thrift/tests",
+        "play/tests",
         "view/tests",
     ]
     return [root for root in roots if any((ROOT / root).rglob("*.py"))]

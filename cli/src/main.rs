@@ -20,6 +20,7 @@ mod manual;
 mod new;
 mod p4c;
 mod packet;
+mod play;
 mod program;
 mod ptf;
 mod python;
@@ -95,6 +96,7 @@ enum Command {
     #[command(hide = true)]
     P4cDriver(alfirk_compiler::driver::StepArgs),
     Packet(packet::Args),
+    Play(play::Args),
     Ptf(ptf::Args),
     Reproduce(reproduce::Args),
     Run(run::Args),
@@ -129,6 +131,7 @@ impl Command {
             Command::P4c(args) => p4c::run(&args),
             Command::P4cDriver(args) => p4c::run_steps(&args),
             Command::Packet(args) => packet::run(&args),
+            Command::Play(args) => play::run(&args),
             Command::Ptf(args) => ptf::run(&args),
             Command::Reproduce(args) => reproduce::run(&args),
             Command::Run(args) => run::run(args),
@@ -160,7 +163,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     (
         "P4",
         &[
-            "p4c", "stf", "ptf", "debug", "coverage", "new", "fmt", "lsp",
+            "p4c", "stf", "ptf", "debug", "play", "coverage", "new", "fmt", "lsp",
         ],
     ),
     (

@@ -13,7 +13,9 @@ use clap::ValueEnum;
 
 use crate::exit::Failure;
 
-mod embedded {
+/// Files of the repository in this executable: paths and texts.
+#[cfg_attr(not(feature = "play"), allow(dead_code))]
+pub mod embedded {
     include!(concat!(env!("OUT_DIR"), "/p4src.rs"));
 }
 

@@ -78,7 +78,7 @@ pub fn serve(listener: Listener, traces: Vec<ServedTrace>) -> Outcome {
 }
 
 /// Returns a future that completes at SIGINT or SIGTERM.
-fn ended() -> std::io::Result<impl std::future::Future<Output = ()> + Send + 'static> {
+pub fn ended() -> std::io::Result<impl std::future::Future<Output = ()> + Send + 'static> {
     use tokio::signal::unix::{signal, SignalKind};
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;

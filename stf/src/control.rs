@@ -96,6 +96,11 @@ impl<T: Target> Control<T> {
         }
     }
 
+    /// Returns the P4Info of the program.
+    pub fn info(&self) -> &P4Info {
+        &self.info
+    }
+
     /// Returns a controller in the same state, of another switch in the same state.
     pub fn with_target<U: Target>(&self, target: U) -> Control<U> {
         Control {

@@ -66,6 +66,11 @@ impl Packets {
         received.flat_map(of_port).collect()
     }
 
+    /// Returns the packets that have left and are not taken, by port in the order of their departure.
+    pub fn by_port(&self) -> &BTreeMap<u32, Vec<Vec<u8>>> {
+        &self.received
+    }
+
     /// Adds a packet that is expected at `port`, by line `line` of the test.
     pub fn expect(&mut self, port: u32, line: usize, pattern: Option<Pattern>) {
         let expected = self.expected.entry(port).or_default();

@@ -1,5 +1,6 @@
 //! Execution of commands one by one on a switch in this process.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::pin;
@@ -10,6 +11,7 @@ use alfirk_bmv2::coverage::Covered;
 use alfirk_bmv2::trace::stops::{Override, Stops};
 use alfirk_bmv2::trace::TraceLine;
 use alfirk_bmv2::Switch;
+use alfirk_p4runtime::p4::config::v1::P4Info;
 
 use crate::control::Control;
 use crate::local::{Local, Records};
@@ -88,6 +90,17 @@ impl Session {
     /// port in the order of their departure.
     pub fn take_packets(&mut self) -> Vec<(u32, Vec<u8>)> {
         self.packets.take_received()
+    }
+
+    /// Returns the packets that have left the switch and are not taken, by port in the order of their departure. They stay for
+    /// [`Session::failures`].
+    pub fn packets_by_port(&self) -> &BTreeMap<u32, Vec<Vec<u8>>> {
+        self.packets.by_port()
+    }
+
+    /// Returns the P4Info of the program, with the names that commands use.
+    pub fn info(&self) -> &P4Info {
+        self.control.info()
     }
 
     /// Returns the trace since the last call.

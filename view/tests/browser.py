@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shlex
@@ -120,14 +121,27 @@ class Browser:
         """Wait until changes are drawn."""
         self.value("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))")
 
-    def key(self, key: str, *, shift: bool = False) -> None:
+    def key(self, key: str, *, shift: bool = False, ctrl: bool = False) -> None:
         """Press a key."""
-        text: dict[str, Any] = (
-            {"text": key} if len(key) == 1 else {"windowsVirtualKeyCode": VIRTUAL_KEYS[key]}
-        )
+        if len(key) > 1:
+            text: dict[str, Any] = {"windowsVirtualKeyCode": VIRTUAL_KEYS[key]}
+        elif ctrl:
+            text = {"windowsVirtualKeyCode": ord(key.upper())}
+        else:
+            text = {"text": key}
+        modifiers = 8 * shift + 2 * ctrl
         for kind in ("keyDown", "keyUp"):
-            self._call("Input.dispatchKeyEvent", type=kind, key=key, modifiers=8 if shift else 0, **text)
+            self._call("Input.dispatchKeyEvent", type=kind, key=key, modifiers=modifiers, **text)
         self.drawn()
+
+    def insert(self, text: str) -> None:
+        """Insert a text at the cursor, as one input."""
+        self._call("Input.insertText", text=text)
+        self.drawn()
+
+    def screenshot(self) -> bytes:
+        """Return a picture of the page as PNG."""
+        return base64.b64decode(self._call("Page.captureScreenshot", format="png")["data"])
 
     def click(self, x: float, y: float) -> None:
         """Press the left mouse button at a position of the page."""

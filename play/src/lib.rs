@@ -1,0 +1,25 @@
+//! The playground: an engine that compiles and tests P4 programs for a page in a browser, and the server of that page.
+//!
+//! * [`Engine`] has no I/O: it takes one [`Request`] and returns one [`Reply`]. It reads included files from the request and from
+//!   its [`Library`], so that no file of the machine is reachable.
+//! * [`limits`]: sizes of requests and results.
+//! * `server` and `workers` (feature `server`): the HTTP server, and the processes that run the engine. A process that takes too
+//!   long or too much memory is ended, and does not affect others.
+
+mod compile;
+mod engine;
+mod files;
+mod frame;
+mod language;
+pub mod limits;
+mod run;
+#[cfg(feature = "server")]
+pub mod server;
+#[cfg(feature = "server")]
+pub mod workers;
+
+pub use compile::{Action, Key, Message, Parameter, Table};
+pub use engine::{Engine, LayerForm, Reply, Request};
+pub use files::{Document, Example, Library};
+pub use frame::{Frame, FrameField, FrameLayer};
+pub use run::{Executed, Output, Place, Run, Sent};
