@@ -259,8 +259,8 @@ def sequence_view_has_losses_and_naks_in_order(browser: Browser, page: str, reco
     assert (names[0], names[-1], len(names)) == ("h1", "h16", 7)
     assert any("NAK psn" in label for label in _texts(browser, "#diagram .label"))
     # No label reaches beyond the lines of the two nodes that it is between.
-    box = "(element) => element.getBBox()"
-    wide = f"Math.max(...[...document.querySelectorAll('#diagram .label')].map({box}).map((box) => box.width))"
+    labels = "[...document.querySelectorAll('#diagram .label')]"
+    wide = f"Math.max(...{labels}.map((label) => label.getBBox().width))"
     lines = "[...document.querySelectorAll('#diagram .life')].map((line) => line.x1.baseVal.value)"
     assert browser.value(f"{wide} < ({lines})[1] - ({lines})[0]")
     assert _texts(browser, "#diagram .cross")
