@@ -1,6 +1,6 @@
-"""Carries out the steps of Containerfile in a chroot, and tries the result, as `make image-check`.
+"""Carries out the steps of Containerfile in a folder, and tries the result, as `make image-check`.
 
-Needs root, mmdebstrap and the package registries, and no container engine. The chroot is a bare Debian 12
+Needs root, mmdebstrap and the package registries, and no container engine. The folder has a bare Debian 12
 with the apt settings of this machine. All labs' solutions are checked in it, each in a network of its own.
 """
 
@@ -25,12 +25,12 @@ SETTINGS = (
     "etc/ssl/certs/ca-certificates.crt",
     "etc/resolv.conf",
 )
-#: A network and mounts of its own for a command in the chroot.
+#: A network and mounts of its own for a command.
 APART = ["unshare", "--net", "--mount", "--pid", "--fork"]
 
 
 class Image:
-    """A chroot that is built as Containerfile says."""
+    """A folder with a system that is built as Containerfile says."""
 
     def __init__(self, root: Path) -> None:
         """Use this folder, which does not exist yet."""
@@ -80,10 +80,14 @@ class Image:
                 shutil.copy2(source, target)
 
     def run(self, script: str, *, apart: bool = False) -> subprocess.CompletedProcess[str]:
-        """Run a script in the chroot; print its output and end if it fails."""
-        mounts = 'mount -t proc proc "$0/proc"; mount -t sysfs sysfs "$0/sys"; mount --rbind /dev "$0/dev"; '
-        mounts += 'mount -t tmpfs run "$0/run"; ip link set lo up; ' if apart else ""
-        inside = f'{mounts}exec chroot "$0" sh -euc "$1"'
+        """Run a script in it; print its output and end if it fails."""
+        # The folder becomes the root of a mount namespace: a process that joins the namespace of another, as
+        # those of Mininet's hosts do, starts at its root, and would leave a chroot.
+        mounts = 'mount --bind "$0" "$0"; cd "$0"; '
+        mounts += "mount -t proc proc proc; mount -t sysfs sysfs sys; mount --rbind /dev dev; "
+        mounts += "mount -t tmpfs run run; ip link set lo up; " if apart else ""
+        enter = "mkdir -p outside; pivot_root . outside; cd /; umount -l outside; rmdir outside; "
+        inside = f'{mounts}{enter}exec sh -euc "$1"'
         namespaces = APART if apart else ["unshare", "--mount", "--pid", "--fork"]
         done = subprocess.run(
             [*namespaces, "sh", "-euc", inside, str(self.root), script],
