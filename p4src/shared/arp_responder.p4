@@ -47,6 +47,7 @@ control ArpResponder(inout headers_t hdr,
         size = SIZE_ARP_TARGETS;
     }
 
+    @hidden
     action refuse() {
         meta.drop_reason = Drop.ARP_NOT_FOR_US;
     }

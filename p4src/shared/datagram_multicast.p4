@@ -40,6 +40,7 @@ control DatagramMulticast(inout headers_t hdr,
         size = MAX_DATAGRAM_GROUPS;
     }
 
+    @hidden
     action refuse(bit<8> reason) {
         meta.drop_reason = reason;
     }

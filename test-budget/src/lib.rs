@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn expensive_cases_are_fewer_but_at_least_one() {
         let all = [Cost::Arithmetic, Cost::Packets, Cost::Fabric, Cost::Run];
-        assert_eq!(all.map(|cost| cost.of(CASES)), [512, 128, 42, 12]);
+        assert_eq!(all.map(|cost| cost.of(CASES)), [512, 128, 25, 12]);
         assert_eq!(all.map(|cost| cost.of(1)), [2, 1, 1, 1]);
     }
 

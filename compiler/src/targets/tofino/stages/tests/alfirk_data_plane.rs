@@ -47,11 +47,11 @@ fn data_plane_of_this_repository_on_tofino() {
         Arch::TNA,
         expect![[r#"
             12 stages of 12
-            357 SRAM
-            50 TCAM
+            359 SRAM
+            60 TCAM
             33 stateful ALUs
             10 statistics ALUs
-            1114 hash bits
+            1104 hash bits
         "#]],
     );
 }
@@ -62,11 +62,11 @@ fn data_plane_of_this_repository_on_tofino_2() {
         Arch::T2NA,
         expect![[r#"
             13 stages of 20
-            445 SRAM
-            50 TCAM
+            447 SRAM
+            60 TCAM
             35 stateful ALUs
             10 statistics ALUs
-            1174 hash bits
+            1164 hash bits
         "#]],
     );
 }
