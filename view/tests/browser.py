@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import shlex
@@ -138,10 +137,6 @@ class Browser:
         """Insert a text at the cursor, as one input."""
         self._call("Input.insertText", text=text)
         self.drawn()
-
-    def screenshot(self) -> bytes:
-        """Return a picture of the page as PNG."""
-        return base64.b64decode(self._call("Page.captureScreenshot", format="png")["data"])
 
     def click(self, x: float, y: float) -> None:
         """Press the left mouse button at a position of the page."""

@@ -12,7 +12,7 @@ use super::letters::{self, Letters};
 /// Width and height of a plot in pixels.
 pub const SIZE: (u32, u32) = (960, 600);
 /// Colours that are distinguishable with colour blindness: the palette of Okabe and Ito, without black.
-pub const COLOURS: [RGBColor; 7] = [
+const COLOURS: [RGBColor; 7] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
     RGBColor(0, 158, 115),
