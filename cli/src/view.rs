@@ -1,11 +1,14 @@
 //! `alfirk view`, and the page of `alfirk run --web`: serves traces to a browser.
 
-use std::io::Write;
+use std::future::Future;
+use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 
 use alfirk_view::server::{GrowingBytes, Listener, ServedTrace};
 use alfirk_view::trace;
+use tokio::runtime::Builder;
 
 use crate::exit::{print, Failure, Outcome};
 
@@ -64,28 +67,39 @@ pub fn listen(address: SocketAddr, flag: &str) -> Result<Listener, Failure> {
 
 /// Serves the page with these traces until SIGINT or SIGTERM.
 pub fn serve(listener: Listener, traces: Vec<ServedTrace>) -> Outcome {
-    let address = listener.address().map_err(Failure::failed)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(Failure::failed)?;
-    runtime.block_on(async {
-        let until = ended().map_err(Failure::failed)?;
-        print(format_args!("http://{address}/ (Ctrl-C ends)\n"))?;
-        let served = listener.serve(traces, until).await;
-        served.map_err(Failure::failed)
+    let mut runtime = Builder::new_current_thread();
+    serve_until_ended(listener, &mut runtime, |listener, until| {
+        listener.serve(traces, until)
     })
 }
 
+/// Prints the address of a page, and serves it with `serve` until SIGINT or SIGTERM, on a runtime with I/O and time.
+pub fn serve_until_ended<S: Future<Output = io::Result<()>>>(
+    listener: Listener,
+    runtime: &mut Builder,
+    serve: impl FnOnce(Listener, Ended) -> S,
+) -> Outcome {
+    let address = listener.address().map_err(Failure::failed)?;
+    let runtime = runtime.enable_all().build().map_err(Failure::failed)?;
+    runtime.block_on(async {
+        let until = ended().map_err(Failure::failed)?;
+        print(format_args!("http://{address}/ (Ctrl-C ends)\n"))?;
+        serve(listener, until).await.map_err(Failure::failed)
+    })
+}
+
+/// Completes at SIGINT or SIGTERM.
+pub type Ended = Pin<Box<dyn Future<Output = ()>>>;
+
 /// Returns a future that completes at SIGINT or SIGTERM.
-pub fn ended() -> std::io::Result<impl std::future::Future<Output = ()> + Send + 'static> {
+fn ended() -> io::Result<Ended> {
     use tokio::signal::unix::{signal, SignalKind};
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    Ok(async move {
+    Ok(Box::pin(async move {
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
         }
-    })
+    }))
 }

@@ -13,6 +13,7 @@ mod program;
 mod server;
 mod settings;
 
+pub use position::{path_of, uri_of};
 pub use server::Server;
 pub use settings::Settings;
 

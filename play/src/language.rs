@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
-use alfirk_lsp::Server;
+use alfirk_lsp::{path_of, uri_of, Server};
 use lsp_server::{Message, Notification, Request, RequestId};
+use lsp_types::Uri;
+use serde::Deserialize;
 use serde_json::{json, Value};
 
 use crate::files::{Document, Library};
@@ -77,7 +79,9 @@ impl Language {
             let Message::Notification(notification) = message else {
                 continue;
             };
-            let Some(path) = notification.params["uri"].as_str().and_then(path_of) else {
+            let uri = Uri::deserialize(&notification.params["uri"]).ok();
+            let path = uri.as_ref().and_then(path_of);
+            let Some(path) = path.and_then(|path| path.into_os_string().into_string().ok()) else {
                 continue;
             };
             let found = notification.params["diagnostics"].clone();
@@ -121,38 +125,7 @@ fn notify(server: &mut Server, method: &str, parameters: Value) {
     server.handle(Message::Notification(notification));
 }
 
-/// Address of a file for the language server. Paths have letters, digits and `/._-` only, or are percent-encoded.
-fn uri(path: &str) -> String {
-    let mut uri = "file://".to_owned();
-    for byte in path.bytes() {
-        match byte {
-            b'/' | b'.' | b'-' | b'_' | b'~' => uri.push(char::from(byte)),
-            _ if byte.is_ascii_alphanumeric() => uri.push(char::from(byte)),
-            _ => uri += &format!("%{byte:02X}"),
-        }
-    }
-    uri
-}
-
-fn path_of(uri: &str) -> Option<String> {
-    let encoded = uri.strip_prefix("file://")?.as_bytes();
-    let mut bytes = Vec::with_capacity(encoded.len());
-    let mut at = 0;
-    while let Some(&byte) = encoded.get(at) {
-        let digits = encoded.get(at + 1..at + 3);
-        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
-        let code = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        match code.filter(|_| byte == b'%') {
-            Some(code) => {
-                bytes.push(code);
-                at += 3;
-            }
-            None => {
-                bytes.push(byte);
-                at += 1;
-            }
-        }
-    }
-    let path = String::from_utf8(bytes).ok()?;
-    Path::new(&path).is_absolute().then_some(path)
+/// URI of a file for the language server.
+fn uri(path: &str) -> Option<Uri> {
+    uri_of(Path::new(path))
 }

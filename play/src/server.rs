@@ -4,12 +4,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::future::Future;
 use std::io::{self, Read};
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use alfirk_view::server::Listener;
 use axum::body::Body;
 use axum::extract::{Path, Query, State};
 use axum::http::header::{
@@ -102,53 +103,25 @@ struct Playground {
     sessions: Mutex<Sessions>,
 }
 
-/// A bound address, at which the playground can be served.
-pub struct Listener(std::net::TcpListener);
-
-impl Listener {
-    /// Binds an address; port 0 takes a free one.
-    ///
-    /// # Errors
-    /// The address cannot be bound, for example because it is in use.
-    pub fn bind(address: SocketAddr) -> io::Result<Listener> {
-        let listener = std::net::TcpListener::bind(address)?;
-        listener.set_nonblocking(true)?;
-        Ok(Listener(listener))
-    }
-
-    /// The bound address, with the port that was chosen for port 0.
-    ///
-    /// # Errors
-    /// The operating system cannot report the address.
-    pub fn address(&self) -> io::Result<SocketAddr> {
-        self.0.local_addr()
-    }
-
-    /// Serves the playground until `until` completes. `start`: the program that new sessions begin with. Must be called within
-    /// a tokio runtime.
-    ///
-    /// # Errors
-    /// A connection cannot be accepted.
-    pub async fn serve(
-        self,
-        pool: Pool,
-        library: Library,
-        start: Option<Project>,
-        until: impl std::future::Future<Output = ()> + Send + 'static,
-    ) -> io::Result<()> {
-        let listener = tokio::net::TcpListener::from_std(self.0)?;
-        let playground = Arc::new(Playground {
-            pool,
-            library,
-            start,
-            sessions: Mutex::default(),
-        });
-        // Open connections of browsers are closed, too.
-        tokio::select! {
-            ended = async { axum::serve(listener, router(playground)).await } => ended,
-            () = until => Ok(()),
-        }
-    }
+/// Serves the playground until `until` completes. `start`: the program that new sessions begin with. Must be called within
+/// a tokio runtime.
+///
+/// # Errors
+/// A connection cannot be accepted.
+pub async fn serve(
+    listener: Listener,
+    pool: Pool,
+    library: Library,
+    start: Option<Project>,
+    until: impl Future<Output = ()>,
+) -> io::Result<()> {
+    let playground = Arc::new(Playground {
+        pool,
+        library,
+        start,
+        sessions: Mutex::default(),
+    });
+    listener.serve_router(router(playground), until).await
 }
 
 fn router(playground: Arc<Playground>) -> Router {

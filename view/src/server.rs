@@ -2,6 +2,7 @@
 //!
 //! Serves a fixed list of files and traces: no path of a request is used as a file name.
 
+use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -83,7 +84,7 @@ pub struct ServedTrace {
     pub is_live: bool,
 }
 
-/// A bound address, at which the page can be served.
+/// A bound address, at which a page can be served.
 pub struct Listener(std::net::TcpListener);
 
 impl Listener {
@@ -112,12 +113,24 @@ impl Listener {
     pub async fn serve(
         self,
         traces: Vec<ServedTrace>,
-        until: impl std::future::Future<Output = ()> + Send + 'static,
+        until: impl Future<Output = ()>,
+    ) -> io::Result<()> {
+        self.serve_router(router(traces), until).await
+    }
+
+    /// Serves another page until `until` completes. Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// A connection cannot be accepted.
+    pub async fn serve_router(
+        self,
+        router: Router,
+        until: impl Future<Output = ()>,
     ) -> io::Result<()> {
         let listener = tokio::net::TcpListener::from_std(self.0)?;
         // Open connections of browsers are closed, too.
         tokio::select! {
-            ended = async { axum::serve(listener, router(traces)).await } => ended,
+            ended = async { axum::serve(listener, router).await } => ended,
             () = until => Ok(()),
         }
     }

@@ -10,15 +10,16 @@ use std::time::Duration;
 use alfirk_compiler::driver::{CompileOptions, Session as Compilation};
 use alfirk_compiler::on_deep_stack;
 use alfirk_compiler::preproc::{normalize, DiskLoader, SourceLoader};
-use alfirk_play::server::{Listener, Project};
+use alfirk_play::server::{serve, Project};
 use alfirk_play::workers::{work, Pool, PoolOptions};
 use alfirk_play::{Document, Engine, Library};
 use nix::sys::resource::{getrlimit, setrlimit, Resource};
+use tokio::runtime::Builder;
 
 use super::Args;
-use crate::exit::{print, Failure, Outcome};
+use crate::exit::{Failure, Outcome};
 use crate::program::embedded;
-use crate::view::ended;
+use crate::view::{listen, serve_until_ended};
 
 /// Minimum number of worker processes, so that a few slow programs do not stop the others.
 const WORKERS: usize = 4;
@@ -36,13 +37,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     let start = args.program.as_deref();
     let start = start.map(|path| project(path, &args.include)).transpose()?;
-    let listener = Listener::bind(args.listen).map_err(|error| {
-        Failure::failed(format_args!(
-            "--listen {}: {error}; choose another port, or 0 for a free one",
-            args.listen
-        ))
-    })?;
-    let address = listener.address().map_err(Failure::failed)?;
+    let listener = listen(args.listen, "--listen")?;
     let program = std::env::current_exe().map_err(Failure::failed)?;
     let processors = available_parallelism().map_or(1, usize::from);
     let mut arguments = vec!["play".into(), "--worker".into()];
@@ -55,16 +50,9 @@ pub(super) fn run(args: &Args) -> Outcome {
         workers: processors.max(WORKERS),
         time: TIME,
     });
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(Failure::failed)?;
-    runtime.block_on(async {
-        let until = ended().map_err(Failure::failed)?;
-        print(format_args!("http://{address}/ (Ctrl-C ends)\n"))?;
-        let served = listener.serve(pool, library(args), start, until).await;
-        served.map_err(Failure::failed)
+    let mut runtime = Builder::new_multi_thread();
+    serve_until_ended(listener, runtime.worker_threads(2), |listener, until| {
+        serve(listener, pool, library(args), start, until)
     })
 }
 
