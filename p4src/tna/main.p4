@@ -222,7 +222,10 @@ control egress(inout headers_t hdr,
     @id(COUNTER_ID_EGRESS_DROPS) Counter<bit<64>, bit<8>>(SIZE_DROP_REASONS, CounterType_t.PACKETS) drops;
     CarriedWords() carried_words;
     RetransmissionFilter() retransmission_filter;
-    PathMsn() path_msn;
+    PathMsn() path_msn;  // on Tofino 2, of paths with an even number
+#if __TARGET_TOFINO__ != 1
+    PathMsn() path_msn_odd;
+#endif
     LastAckedMsn() last_acked_msn;
     WindowUpdate() window_update;
     FeedbackFrame() feedback_frame;
@@ -324,7 +327,15 @@ control egress(inout headers_t hdr,
             carried_words.apply(hdr, meta, eg_intr_md.egress_rid);
             source_tags.apply(hdr, meta);
             retransmission_filter.apply(meta);
+#if __TARGET_TOFINO__ == 1
             path_msn.apply(meta);
+#else
+            if (meta.msn_cell[0:0] == 0) {
+                path_msn.apply(meta);
+            } else {
+                path_msn_odd.apply(meta);
+            }
+#endif
             last_acked_msn.apply(meta);
             if (meta.carried.origin == Origin.RECORD && meta.carried.is_new == 1) {
                 window_update.apply(hdr, meta);

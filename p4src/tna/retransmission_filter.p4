@@ -233,15 +233,29 @@ struct path_msn_t {
     psn_word_t slack;
 }
 
+// Cells of the register of one PathMsn, and the cell of a packet in it.
+//
+// The memory of a Tofino 2 stage has two halves, and a register lies in one of them (p4c, Device::isMemoryCoreSplit): 65,536 cells
+// of 8 bytes do not fit. Hence paths with an even and with an odd number have one PathMsn each there.
+#if __TARGET_TOFINO__ == 1
+typedef cell_t msn_cell_t;
+const bit<32> SIZE_PATH_MSNS = SIZE_PATHS;
+#define CELL_MSN(cell) cell
+#else
+typedef bit<15> msn_cell_t;
+const bit<32> SIZE_PATH_MSNS = SIZE_PATHS >> 1;
+#define CELL_MSN(cell) cell[15:1]
+#endif
+
 // `msn_cell`: path of a record; otherwise the path at the minimum, or that of a request with a reply.
 //
 // An MSN is a claim of one member. Each message has at least one packet, so the MSN increases by at most the number of newly
 // acknowledged PSNs. Hence the slack, PSN - MSN, never decreases. An MSN that would decrease the slack, or that decreases itself,
 // is ignored, and the last one is kept.
 control PathMsn(inout egress_metadata_t meta) {
-    Register<path_msn_t, cell_t>(SIZE_PATHS) msns;
+    Register<path_msn_t, msn_cell_t>(SIZE_PATH_MSNS) msns;
 
-    RegisterAction<path_msn_t, cell_t, psn_word_t>(msns) raise = {
+    RegisterAction<path_msn_t, msn_cell_t, psn_word_t>(msns) raise = {
         void apply(inout path_msn_t value, out psn_word_t msn) {
             if (meta.msn - value.msn > 0 && meta.slack - value.slack >= 0) {
                 value.msn = meta.msn;
@@ -250,28 +264,28 @@ control PathMsn(inout egress_metadata_t meta) {
             msn = value.msn;
         }
     };
-    RegisterAction<path_msn_t, cell_t, psn_word_t>(msns) set = {
+    RegisterAction<path_msn_t, msn_cell_t, psn_word_t>(msns) set = {
         void apply(inout path_msn_t value) {
             value.msn = meta.msn;
             value.slack = meta.slack;
         }
     };
-    RegisterAction<path_msn_t, cell_t, psn_word_t>(msns) read = {
+    RegisterAction<path_msn_t, msn_cell_t, psn_word_t>(msns) read = {
         void apply(inout path_msn_t value, out psn_word_t msn) {
             msn = value.msn;
         }
     };
 
     action raise_msn() {
-        meta.msn = raise.execute(meta.msn_cell);
+        meta.msn = raise.execute(CELL_MSN(meta.msn_cell));
     }
 
     action set_msn() {
-        set.execute(meta.msn_cell);
+        set.execute(CELL_MSN(meta.msn_cell));
     }
 
     action read_msn() {
-        meta.msn = read.execute(meta.msn_cell);
+        meta.msn = read.execute(CELL_MSN(meta.msn_cell));
     }
 
     table msn {
