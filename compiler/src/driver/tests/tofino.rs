@@ -344,7 +344,7 @@ fn object_larger_than_the_chip_is_an_error_at_its_line() {
             "counts;",
             "counts; Register<bit<32>, bit<32>>(SIZE) large;",
             "register I.large takes",
-            "SRAM, and an array of tna is in one stage and has at most 48",
+            "SRAM, and a register of tna is in one stage and has at most 48",
         ),
         (
             "counts;",

@@ -129,6 +129,8 @@ pub struct Budget {
     pub stages: u32,
     /// Resources of each stage.
     pub stage: Resources,
+    /// Maximum number of memory blocks of a register, including its spare one.
+    pub register_blocks: u64,
 }
 
 impl Budget {
@@ -136,11 +138,14 @@ impl Budget {
     pub const TOFINO: Budget = Budget {
         stages: 12,
         stage: STAGE,
+        register_blocks: ARRAY_BLOCKS,
     };
     /// The budget of Tofino 2.
     pub const TOFINO_2: Budget = Budget {
         stages: 20,
         stage: STAGE,
+        // A stage's memory has two halves, and a register lies in one (p4c, `Device::isMemoryCoreSplit`).
+        register_blocks: ARRAY_BLOCKS / 2,
     };
 
     /// The memories of a stage that remain after `used`.

@@ -22,11 +22,13 @@ pub fn refuse(program: &FlatProgram, diagnostics: &mut Diagnostics) {
         tcam: all * budget.stage.tcam,
         place: format!("all {all} stages of {chip} have"),
     };
-    let of_arrays = Limit {
-        sram: chip::ARRAY_BLOCKS,
+    let of_arrays = |kind: &str, blocks| Limit {
+        sram: blocks,
         tcam: 0,
-        place: format!("an array of {chip} is in one stage and has at most"),
+        place: format!("{kind} of {chip} is in one stage and has at most"),
     };
+    let of_registers = of_arrays("a register", budget.register_blocks);
+    let of_arrays = of_arrays("an array", chip::ARRAY_BLOCKS);
     let mut report = |what: Option<Diagnostic>| {
         if let Some(what) = what {
             diagnostics.report(what);
@@ -39,7 +41,7 @@ pub fn refuse(program: &FlatProgram, diagnostics: &mut Diagnostics) {
     // By default, a direct register has as many cells as its table has entries.
     for array in objects.registers.iter().filter(|array| !array.hidden) {
         let takes = |size| arrays::register(array, size);
-        report(of_arrays.check("register", &array.meta, array.size, takes));
+        report(of_registers.check("register", &array.meta, array.size, takes));
     }
     for array in objects.counters.iter().filter(|array| !array.direct) {
         let takes = |size| arrays::counters(array, size);

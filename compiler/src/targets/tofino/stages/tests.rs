@@ -6,6 +6,7 @@ mod memories;
 use super::{Placed, Report};
 use crate::arch::Arch;
 use crate::driver::{CompileOptions, Session};
+use crate::ir::FlatProgram;
 use crate::preproc::MemoryLoader;
 
 /// The report on a Tofino program whose ingress has the declarations `locals` and the statements `apply`.
@@ -61,14 +62,19 @@ Switch(pipe) main;
 
 /// The report on the program `text`.
 fn report_on(arch: Arch, text: String) -> Report {
+    let program = elaborated(arch, text).unwrap_or_else(|errors| panic!("{errors}"));
+    Report::of(&program).expect("it is for Tofino")
+}
+
+/// The program `text` as it is placed in stages; as an error, the compiler's messages.
+fn elaborated(arch: Arch, text: String) -> Result<FlatProgram, String> {
     let mut loader = MemoryLoader::default();
     loader.add("test.p4", text);
     let mut options = CompileOptions::new("test.p4");
     options.set_arch(arch);
     let mut session = Session::new(options);
     let program = session.elaborated(&loader).expect("it is in memory");
-    let program = program.unwrap_or_else(|_| panic!("{}", session.rendered()));
-    Report::of(&program).expect("it is for Tofino")
+    program.map_err(|_| session.rendered())
 }
 
 /// The report on a program for Tofino 1.
@@ -398,6 +404,21 @@ fn tofino_2_has_more_stages() {
     let second = report_of(Arch::T2NA, &tables, &apply);
     assert_eq!((second.fits(), second.stages), (true, 20));
     assert!(second.needed >= 14);
+}
+
+#[test]
+fn register_of_tofino_2_is_in_one_half_of_a_stage() {
+    // A stage has 48 blocks for arrays, and half of them are 24: 23 of 4,096 cells of 32 bits, and a spare one.
+    let register = |arch, blocks: u32| {
+        let array = format!("Register<bit<32>, bit<32>>({blocks} * 4096) large;");
+        elaborated(arch, program(arch, &array, ""))
+    };
+    assert!(register(Arch::T2NA, 23).is_ok());
+    assert!(register(Arch::TNA, 24).is_ok());
+    let errors = register(Arch::T2NA, 24).err().expect("it is too large");
+    let why = "takes 25 blocks of SRAM, and a register of t2na is in one stage and has at most 24";
+    assert!(errors.contains(why), "{errors}");
+    assert!(errors.contains("a size of 94208 fits"), "{errors}");
 }
 
 #[test]

@@ -62,11 +62,11 @@ fn data_plane_of_this_repository_on_tofino_2() {
         Arch::T2NA,
         expect![[r#"
             13 stages of 20
-            447 SRAM
+            449 SRAM
             60 TCAM
-            35 stateful ALUs
+            36 stateful ALUs
             10 statistics ALUs
-            1164 hash bits
+            1188 hash bits
         "#]],
     );
 }
