@@ -15,4 +15,12 @@
     action name##_now() { difference = value; } \
     table name { actions = { name##_now; } const default_action = name##_now(); size = 1; }
 
+// Priority with which bf-p4c places a table of egress; the highest first. On Tofino 1, what follows these tables has no stage to
+// spare. Tofino 2 has 20 stages, and there the tables of ingress must be placed first.
+#if __TARGET_TOFINO__ == 1
+#define EGRESS_PRIORITY(number) @placement_priority(number)
+#else
+#define EGRESS_PRIORITY(number)
+#endif
+
 #endif  // ALFIRK_EXTERNS_P4

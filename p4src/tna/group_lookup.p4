@@ -15,7 +15,6 @@
 #ifndef ALFIRK_GROUP_LOOKUP_P4
 #define ALFIRK_GROUP_LOOKUP_P4
 
-#include "icrc.p4"
 #include "source_window.p4"
 
 control GroupLookup(inout headers_t hdr, inout ingress_metadata_t meta, inout bool is_group) {
@@ -125,17 +124,10 @@ control GroupLookup(inout headers_t hdr, inout ingress_metadata_t meta, inout bo
         size = SIZE_MEMBERS;
     }
 
-    IcrcOfFeedback() icrc_of_feedback;
-    IcrcOfCnp() icrc_of_cnp;
     WindowStart() window_start;
 
     apply {
         if (groups.apply().hit) {
-            if (hdr.aeth.isValid()) {
-                icrc_of_feedback.apply(hdr, meta.crc);
-            } else if (hdr.cnp.isValid()) {
-                icrc_of_cnp.apply(hdr, meta.crc);
-            }
             mft.apply();
             members.apply();
             window_start.apply(meta);

@@ -14,29 +14,18 @@
 // CRC-32 of a packet followed by its CRC: the residue of the polynomial, reflected and inverted.
 const bit<32> ICRC_RESIDUE = 0x2144df1c;
 
-// CRC of received feedback.
-control IcrcOfFeedback(in headers_t hdr, inout bit<32> crc) {
-    Hash<bit<32>>(HashAlgorithm_t.CRC32) hash;
-
-    action compute() {
-        crc = hash.get({ ICRC_FIELDS_TO_BTH, ICRC_FIELDS_OF_AETH, hdr.icrc.crc });
-    }
+// CRC of received feedback, or of a received CNP. It is computed before the tables of groups, whether the packet is of a group or
+// not: the fields of both take so much of a stage's input crossbar that a large table does not fit beside them.
+control IcrcOfReceived(in headers_t hdr, inout bit<32> crc) {
+    Hash<bit<32>>(HashAlgorithm_t.CRC32) of_feedback;
+    Hash<bit<32>>(HashAlgorithm_t.CRC32) of_cnp;
 
     apply {
-        compute();
-    }
-}
-
-// CRC of a received CNP.
-control IcrcOfCnp(in headers_t hdr, inout bit<32> crc) {
-    Hash<bit<32>>(HashAlgorithm_t.CRC32) hash;
-
-    action compute() {
-        crc = hash.get({ ICRC_FIELDS_TO_BTH, ICRC_FIELDS_OF_CNP, hdr.icrc.crc });
-    }
-
-    apply {
-        compute();
+        if (hdr.aeth.isValid()) {
+            crc = of_feedback.get({ ICRC_FIELDS_TO_BTH, ICRC_FIELDS_OF_AETH, hdr.icrc.crc });
+        } else if (hdr.cnp.isValid()) {
+            crc = of_cnp.get({ ICRC_FIELDS_TO_BTH, ICRC_FIELDS_OF_CNP, hdr.icrc.crc });
+        }
     }
 }
 

@@ -56,6 +56,7 @@ control ingress(inout headers_t hdr,
     SourceGuard() source_guard;
     ArpResponder() arp_responder;
     DatagramMulticast() datagram_multicast;
+    IcrcOfReceived() icrc_of_received;
     PacketWords() packet_words;
     GroupLookup() group_lookup;
     Admission() admission;
@@ -167,6 +168,7 @@ control ingress(inout headers_t hdr,
         meta.now = ig_prsr_md.global_tstamp[47:16];
         meta.refusal_window = ig_prsr_md.global_tstamp[31:16] | 0x8000;
         mirrors.apply();
+        icrc_of_received.apply(hdr, meta.crc);
 
         switch (classes.apply().action_run) {
             control_registers: {

@@ -86,8 +86,7 @@ control CarriedWords(inout headers_t hdr, inout egress_metadata_t meta, in bit<1
         meta.access = Access.REPLY_PATH;
     }
 
-    // bf-p4c places a table with a higher priority first. What follows this one has no stage to spare.
-    @placement_priority(10)
+    EGRESS_PRIORITY(10)
     table words {
         key = {
             meta.carried.origin: ternary;
@@ -207,7 +206,7 @@ control RetransmissionFilter(inout egress_metadata_t meta) {
         set.execute(meta.filter_cell);
     }
 
-    @placement_priority(5)
+    EGRESS_PRIORITY(5)
     table path {
         key = { meta.access: exact; }
         actions = { set_path; raise_path; compare_path; NoAction; }

@@ -33,7 +33,7 @@ control SourceTags(inout headers_t hdr, inout egress_metadata_t meta) {
     TAG_WORD(inners, write_inner, clear_inner, read_inner, meta.inner_word)
 
 #define TAG_TABLE(name, write, clear, read) \
-    @placement_priority(5) \
+    EGRESS_PRIORITY(5) \
     table name { \
         key = { meta.access: exact; } \
         actions = { do_##write; do_##clear; do_##read; NoAction; } \
