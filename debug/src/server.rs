@@ -58,6 +58,8 @@ pub struct Launch {
     /// Whether to stop at the first statement.
     #[serde(default)]
     pub stop_on_entry: bool,
+    /// A table, an action or a parser state to stop at, as by a function breakpoint.
+    pub stop_at: Option<String>,
     /// Whether to ignore breakpoints.
     #[serde(default)]
     pub no_debug: bool,
@@ -364,6 +366,10 @@ impl Debugger {
         if launch.no_debug {
             return Self::end(run, &launch, &mut self.exit_code, events);
         }
+        if let Some(name) = &launch.stop_at {
+            self.stop_at(name)?;
+        }
+        let run = self.running()?;
         if launch.stop_on_entry {
             let mut at = run.recording.first();
             while let Some(here) = at.filter(|here| run.recording.place(*here).is_none()) {

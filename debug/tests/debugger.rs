@@ -382,6 +382,25 @@ fn conditions_hits_and_log_points_choose_stops() {
 }
 
 #[test]
+fn the_launch_configuration_names_where_to_stop() {
+    let mut client = Client::steps(json!({"stopAt": "route"}));
+    let at = client.start();
+    let mut same = Client::steps(json!({}));
+    same.ok(
+        "setFunctionBreakpoints",
+        json!({"breakpoints": [{"name": "route"}]}),
+    );
+    assert_eq!(at, same.start());
+    assert!(at.starts_with("function breakpoint "), "{at}");
+    let mut client = Client::steps(json!({"stopAt": "rout"}));
+    let refused = client.request("configurationDone", json!({}));
+    assert_eq!(
+        refused.unwrap_err(),
+        "`rout` is not a table, action or parser state"
+    );
+}
+
+#[test]
 fn written_fields_and_register_cells_stop() {
     let mut client = Client::steps(json!({}));
     let info = client.ok("dataBreakpointInfo", json!({"name": "hdr.first.value"}));

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from browser import Browser
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,6 +85,16 @@ def launch_attributes_match_those_of_the_debugger() -> None:
     fields = re.findall(r"^    pub (\w+):", server.split("pub struct Launch {")[1].split("\n}")[0], re.M)
     camel = {re.sub(r"_(\w)", lambda letter: letter[1].upper(), field) for field in fields}
     assert set(attributes) == camel - {"noDebug"}  # which editors set themselves
+
+
+def tables_have_lenses_except_in_comments_and_strings() -> None:
+    source = (EXTENSION / "extension.js").read_text()
+    (function,) = re.findall(r"^function tables\(.*?^}$", source, re.M | re.S)
+    text = 'table a { }\n// table b {\n/* table c {\n*/ @x("table d {") control table_x { table  e\n{ }'
+    with Browser() as browser:
+        found = browser.value(f"({function})({json.dumps(text)})")
+    expected = [(name, text.index(declared)) for name, declared in (("a", "table a"), ("e", "table  e"))]
+    assert [(table["name"], table["offset"]) for table in found] == expected
 
 
 def commands_of_the_manifest_are_registered() -> None:

@@ -1,6 +1,7 @@
 // Starts `alfirk lsp` for P4 files. The language support is in the server.
 "use strict";
 
+const { existsSync } = require("fs");
 const vscode = require("vscode");
 const { LanguageClient } = require("vscode-languageclient/node");
 
@@ -19,27 +20,43 @@ function options() {
     return given;
 }
 
-/** The launch configuration of a packet test: the program has the test's name, with the ending .p4. */
-function testConfiguration(uri, noDebug) {
+/**
+ * The launch configuration of a packet test, for the test or its program: they have the same name, with the endings .stf and .p4.
+ * With a table, the debugger stops there.
+ */
+function testConfiguration(uri, noDebug, table) {
     const settings = options();
+    const name = uri.fsPath.replace(/\.(stf|p4)$/, "");
     return {
         type: "alfirk",
         request: "launch",
         name: noDebug ? "Run packet test" : "Debug packet test",
-        program: uri.fsPath.replace(/\.stf$/, ".p4"),
-        test: uri.fsPath,
+        program: `${name}.p4`,
+        test: `${name}.stf`,
         noDebug,
+        ...(table && { stopAt: table }),
         ...(settings.arch && { arch: settings.arch }),
         ...(settings.includeDirs && { includeDirs: settings.includeDirs }),
         ...(settings.defines && { defines: settings.defines }),
     };
 }
 
+/** The tables that a P4 text declares, outside of comments and strings, with the offsets of their declarations. */
+function tables(text) {
+    const found = [];
+    for (const match of text.matchAll(/\/\/.*|\/\*[^]*?\*\/|"(?:\\.|[^"\\])*"|\btable\s+(\w+)\s*\{/g)) {
+        if (match[1]) {
+            found.push({ name: match[1], offset: match.index });
+        }
+    }
+    return found;
+}
+
 /** Debugger, commands and lenses of packet tests. */
 function debugging() {
-    const start = (noDebug) => (uri) => {
+    const start = (noDebug) => (uri, table) => {
         const test = uri ?? vscode.window.activeTextEditor?.document.uri;
-        return test && vscode.debug.startDebugging(undefined, testConfiguration(test, noDebug));
+        return test && vscode.debug.startDebugging(undefined, testConfiguration(test, noDebug, table));
     };
     const lenses = {
         provideCodeLenses(document) {
@@ -47,6 +64,18 @@ function debugging() {
             const lens = (title, command) =>
                 new vscode.CodeLens(top, { title, command, arguments: [document.uri] });
             return [lens("Run packet test", "alfirk.runTest"), lens("Debug packet test", "alfirk.debugTest")];
+        },
+    };
+    const tableLenses = {
+        provideCodeLenses(document) {
+            if (!existsSync(document.uri.fsPath.replace(/\.p4$/, ".stf"))) {
+                return [];
+            }
+            return tables(document.getText()).map(({ name, offset }) => {
+                const at = document.positionAt(offset);
+                const call = { title: "Debug packet test", command: "alfirk.debugTest", arguments: [document.uri, name] };
+                return new vscode.CodeLens(new vscode.Range(at, at), call);
+            });
         },
     };
     const adapter = {
@@ -59,6 +88,7 @@ function debugging() {
         vscode.commands.registerCommand("alfirk.runTest", start(true)),
         vscode.commands.registerCommand("alfirk.debugTest", start(false)),
         vscode.languages.registerCodeLensProvider({ scheme: "file", language: "stf" }, lenses),
+        vscode.languages.registerCodeLensProvider({ scheme: "file", language: "p4" }, tableLenses),
         vscode.debug.registerDebugAdapterDescriptorFactory("alfirk", adapter),
     ];
 }
@@ -91,4 +121,4 @@ function deactivate() {
     return client?.stop();
 }
 
-module.exports = { activate, deactivate };
+module.exports = { activate, deactivate, tables };

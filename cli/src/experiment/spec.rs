@@ -195,7 +195,7 @@ pub struct Experiment {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
     Whole,
-    /// With the keys under `quick` in place of those of the same name.
+    /// With the keys under `quick` in place of those of the same name, and without variations of flags.
     Quick,
 }
 

@@ -111,6 +111,26 @@ impl Debugger {
         Ok(json!({ "breakpoints": described }))
     }
 
+    /// Returns the trigger of a table, an action or a parser state.
+    fn function(&mut self, name: String) -> Result<Trigger, String> {
+        let run = self.running()?;
+        let states = run.states.iter().map(String::as_str);
+        let mut all = run.scopes.functions().chain(states);
+        match all.any(|full| is_named(full, &name)) {
+            true => Ok(Trigger::Function(name)),
+            false => Err(format!("`{name}` is not a table, action or parser state")),
+        }
+    }
+
+    /// Sets the breakpoint of the launch configuration, which editors do not know.
+    pub(super) fn stop_at(&mut self, name: &str) -> Result<(), String> {
+        let trigger = self.function(name.to_owned())?;
+        let breakpoint = self.breakpoint(trigger, &BreakpointOptions::default())?;
+        self.breakpoints
+            .insert("the attribute stopAt".to_owned(), vec![breakpoint]);
+        Ok(())
+    }
+
     pub(super) fn set_function_breakpoints(&mut self, request: &Value) -> Answer {
         #[derive(Deserialize)]
         struct Arguments {
@@ -125,18 +145,7 @@ impl Debugger {
         let Arguments { breakpoints } = arguments(request)?;
         let (mut list, mut described) = (Vec::new(), Vec::new());
         for FunctionBreakpoint { name, options } in breakpoints {
-            let known = self.running().and_then(|run| {
-                let states = run.states.iter().map(String::as_str);
-                match run
-                    .scopes
-                    .functions()
-                    .chain(states)
-                    .any(|full| is_named(full, &name))
-                {
-                    true => Ok(Trigger::Function(name.clone())),
-                    false => Err(format!("`{name}` is not a table, action or parser state")),
-                }
-            });
+            let known = self.function(name);
             described.push(self.add(&mut list, known, &options));
         }
         self.breakpoints.insert(" functions".to_owned(), list);

@@ -23,7 +23,14 @@ impl Reader<'_> {
             let ratio: Vec<&str> = of.iter().map(|(axis, _)| axis.as_str()).collect();
             let claim = Claim {
                 text: self.text("claims: text", map.get("text"))?,
-                vary: self.variations(map.get("vary"), axes, &ratio)?,
+                vary: {
+                    // Checked in any case.
+                    let vary = self.variations(map.get("vary"), axes, &ratio)?;
+                    match self.extent {
+                        Extent::Quick => Vec::new(),
+                        Extent::Whole => vary,
+                    }
+                },
                 of,
                 to: match map.get("to") {
                     None => None,
@@ -186,9 +193,6 @@ impl Reader<'_> {
         }
         if values.len() < 2 {
             return self.invalid(format!("{place}: `{flag}` has fewer than two values"));
-        }
-        if self.extent == Extent::Quick {
-            values.drain(1..values.len() - 1);
         }
         Ok(values)
     }
