@@ -23,7 +23,7 @@ use crate::program::LoadedProgram;
 use crate::state::State;
 use crate::steps::Step;
 use crate::trace::stops::{Override, StopRecorder, Stops};
-use crate::trace::{Recorder, TraceEvent};
+use crate::trace::{FrameFilter, Recorder, TraceEvent};
 use alfirk_packet_io::frame::SplitFrame;
 use direct::DirectPorts;
 pub(crate) use pool::Pool;
@@ -116,6 +116,10 @@ pub struct Switch {
     /// Whether traces of packets are recorded.
     traces: bool,
     /// Whether the packet log is recorded.
+    /// Whether traces have the start and the end of each block.
+    blocks: bool,
+    /// Condition on the frames whose traces are recorded.
+    filter: Option<FrameFilter>,
     logs: bool,
     /// Number of frames logged under previous programs.
     logged: u64,
@@ -158,6 +162,8 @@ impl Switch {
             generation: 0,
             traces: false,
             logs: false,
+            blocks: false,
+            filter: None,
             logged: 0,
             pool: Pool::default(),
             direct: DirectPorts::default(),
@@ -200,6 +206,22 @@ impl Switch {
     }
 
     /// Turns the log on or off; see [`Effects::log`].
+    /// Sets whether traces have the start and the end of each block ([`TraceEvent::Block`]). They have not at first.
+    pub fn set_block_trace(&mut self, on: bool) {
+        self.blocks = on;
+        self.record();
+    }
+
+    /// Sets a condition on received frames, without which all are traced. It counts for frames that are received from now
+    /// on, and for their copies.
+    pub fn set_trace_filter(&mut self, filter: Option<FrameFilter>) {
+        self.filter = filter;
+        let state = self.loaded.as_mut().map(|loaded| &mut loaded.state);
+        if let Some(recorder) = state.and_then(|state| state.recorder.as_mut()) {
+            recorder.filter.clone_from(&self.filter);
+        }
+    }
+
     pub fn set_log(&mut self, on: bool) {
         self.logs = on;
         self.record();
@@ -255,6 +277,8 @@ impl Switch {
         }
     }
 
+            blocks: self.blocks,
+            filter: self.filter.clone(),
     /// Returns how often packets have executed each place of the programs that were loaded for coverage
     /// ([`LoadOptions::coverage`](crate::LoadOptions::coverage)), since the switch was created.
     pub fn coverage(&self) -> Vec<Covered> {
@@ -268,10 +292,17 @@ impl Switch {
     /// Creates a new recorder of traces and log lines, or removes it. Called after a change of the settings or the
     /// program.
     fn record(&mut self) {
-        let (traces, logs, logged) = (self.traces, self.logs, self.logged);
+        let (traces, blocks) = (self.traces, self.blocks);
+        let (logs, logged) = (self.logs, self.logged);
+        let filter = &self.filter;
         self.pool.is_recorded = traces || logs;
         if let Some(loaded) = &mut self.loaded {
-            let recorder = || Box::new(Recorder::new(traces, logs, logged));
+            let recorder = || {
+                let mut recorder = Recorder::new(traces, logs, logged);
+                recorder.blocks = blocks;
+                recorder.filter.clone_from(filter);
+                Box::new(recorder)
+            };
             loaded.state.recorder = (traces || logs).then(recorder);
         }
     }
@@ -413,7 +444,7 @@ impl Processor<'_> {
         set(words, intrinsic.instance_type, instance::NORMAL);
         set(words, intrinsic.ingress_global_timestamp, now / 1000);
         if let Some(recorder) = &mut self.state.recorder {
-            packet.ctx.number = recorder.begin();
+            packet.ctx.number = recorder.begin(packet.frame().bytes());
             packet.ctx.copy = 0;
             recorder.select_packet(packet.ctx.number, 0, &packet.words);
             recorder.record(TraceEvent::In {
@@ -433,7 +464,7 @@ impl Processor<'_> {
         }
     }
 
-    /// Sets the block that processes the packet, for a debugger.
+    /// Sets the block that processes the packet, and records its start, if the switch records.
     #[inline]
     pub fn enter_block(&mut self, name: &'static str) {
         if let Some(recorder) = &mut self.state.recorder {
@@ -464,6 +495,14 @@ impl Processor<'_> {
             None => packet.ctx.copy,
         }
     }
+    /// Records the end of a block, if the switch records.
+    #[inline]
+    pub fn leave_block(&mut self, name: &'static str) {
+        if let Some(recorder) = &mut self.state.recorder {
+            recorder.leave_block(name);
+        }
+    }
+
 
     /// Records the fields that the packet has changed, if the switch traces.
     #[inline]
@@ -625,6 +664,7 @@ impl Processor<'_> {
             frame,
             payload,
             ctx,
+                recorder.leave_block("parser");
         } = packet;
         let rest = Packet::rest(frame, *payload);
         let is_done = self.compiled.is_some_and(|compiled| {
@@ -639,6 +679,7 @@ impl Processor<'_> {
             self.state,
             self.drop_port,
             words,
+        self.leave_block(name);
             rest,
             ctx,
             start,
@@ -765,6 +806,7 @@ impl Processor<'_> {
 
     /// Runs egress and deparser, and the decisions at the end of egress, on a packet for a port and a priority.
     fn run_egress(
+            recorder.leave_block("deparser");
         &mut self,
         packet: &mut Packet,
         (port, priority): (u32, u8),

@@ -30,6 +30,8 @@ pub struct Records {
     /// The steps of each packet.
     pub traces: bool,
     /// How often packets execute each place of the program.
+    /// The start and the end of each block among these steps.
+    pub blocks: bool,
     pub coverage: bool,
 }
 
@@ -48,7 +50,11 @@ impl Local {
     /// # Errors
     /// When the program cannot be loaded.
     pub fn start(json: &str, seed: u64, records: Records) -> Result<(Local, P4Info), String> {
-        let Records { traces, coverage } = records;
+        let Records {
+            traces,
+            blocks,
+            coverage,
+        } = records;
         // The server finds the loaded program in this cache.
         let mut programs = match traces {
             true => Programs::with_notes(),
@@ -74,6 +80,7 @@ impl Local {
             .map_err(to_text)?;
         server.switch_mut().set_trace(traces);
         let now = 0;
+        server.switch_mut().set_block_trace(blocks);
         let local = Local {
             server,
             client,

@@ -40,7 +40,7 @@ fn apply_recorded(vm: &mut Interpreter, phv: &mut [u64], at: usize) -> (Option<P
     let key = key.collect();
     let entries = &vm.state.tables[at];
     let entry = entries.peek(phv).map(|place| entries.handle(place).0);
-    let traces = vm.state.recorder.as_ref().is_some_and(|r| r.traces);
+    let traces = vm.state.recorder.as_ref().is_some_and(|r| r.is_tracing());
     let others = match traces {
         true => candidates(program, table, entries, entry, phv),
         false => Vec::new(),

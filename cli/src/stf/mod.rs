@@ -12,6 +12,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use alfirk_bmv2::trace::{trees, TraceEvent, TraceLine};
+use alfirk_p4rt::packet_trace::packet_traces;
 use alfirk_stf::{summary, Command, Control, Line, Records, Session};
 use clap::ValueEnum;
 use serde_json::json;
@@ -47,9 +48,18 @@ pub struct Args {
     interactive: bool,
 
     /// Print how each packet was processed: states, tables, statements, changed fields, drops. In JSON, a line is one step; as
-    /// a tree, a line is a packet with its copies, in JSON.
+    /// a tree, a line is a packet with its copies, in JSON; as txtpb, each packet and copy is a PacketTrace of BMv2.
     #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text", conflicts_with = "switch", help_heading = "Output")]
     trace: Option<TraceFormat>,
+
+    /// Write the trace of each packet as BMv2 does: trace_N.txtpb in DIR, a PacketTrace in text format.
+    #[arg(
+        long,
+        value_name = "DIR",
+        conflicts_with_all = ["switch", "interactive"],
+        help_heading = "Output"
+    )]
+    trace_dir: Option<PathBuf>,
 
     #[command(flatten)]
     source: SourceFlags,
@@ -94,6 +104,7 @@ impl Args {
             test: Some(test.to_owned()),
             interactive: false,
             trace: None,
+            trace_dir: None,
             source: source.clone(),
             seed: 0,
             switch: None,
@@ -113,6 +124,8 @@ enum TraceFormat {
     Json,
     /// One JSON object for each packet, with its copies inside.
     Tree,
+    /// BMv2's PacketTrace in protobuf text format, for each packet and copy.
+    Txtpb,
 }
 
 /// Runs `alfirk stf`.
@@ -139,9 +152,12 @@ fn run_test(args: &Args, test: &Path) -> Outcome {
             let mut session = start(args)?;
             let failures = session.run(&lines);
             cover(args, &mut session)?;
-            let is_shown = args.trace.is_some() || !failures.is_empty();
-            if is_shown {
-                print_trace(args, test, &lines, &session.take_trace())?;
+            let trace = session.take_trace();
+            if let Some(dir) = &args.trace_dir {
+                write_packet_traces(dir, &trace)?;
+            }
+            if args.trace.is_some() || args.trace_failed && !failures.is_empty() {
+                print_trace(args, test, &lines, &trace)?;
             }
             failures
         }
@@ -156,7 +172,10 @@ fn run_test(args: &Args, test: &Path) -> Outcome {
 /// Starts a switch in this process, which runs the program.
 fn start(args: &Args) -> Result<Session, Failure> {
     let records = Records {
-        traces: args.trace.is_some() || args.trace_failed,
+        traces: args.trace.is_some()
+            || args.trace_dir.is_some()
+            || args.trace_failed,
+        blocks: args.trace == Some(TraceFormat::Txtpb) || args.trace_dir.is_some(),
         coverage: args.coverage.is_some(),
     };
     Session::start(&json(args)?, args.seed, records)
@@ -181,6 +200,12 @@ fn print_trace(args: &Args, test: &Path, lines: &[Line], trace: &[TraceLine]) ->
             trees.map(|tree| serde_json::to_string(&tree).expect("plain data becomes JSON"));
         return print(lines.map(|line| line + "\n").collect::<String>());
     }
+    if format == TraceFormat::Txtpb {
+        // Messages in one text are told apart by comments.
+        let traces = packet_traces(trace).into_iter();
+        let texts = traces.map(|trace| format!("# {}\n{}", trace.file_name(), trace.text()));
+        return print(texts.collect::<String>());
+    }
     let color = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let mut sent = lines
         .iter()
@@ -188,7 +213,7 @@ fn print_trace(args: &Args, test: &Path, lines: &[Line], trace: &[TraceLine]) ->
     let mut text = String::new();
     for step in trace {
         let step = match format {
-            TraceFormat::Json | TraceFormat::Tree => step.json(),
+            TraceFormat::Json | TraceFormat::Tree | TraceFormat::Txtpb => step.json(),
             TraceFormat::Text => {
                 let is_first = matches!(step.event, TraceEvent::In { .. });
                 if let Some(line) = is_first.then(|| sent.next()).flatten() {
@@ -201,6 +226,19 @@ fn print_trace(args: &Args, test: &Path, lines: &[Line], trace: &[TraceLine]) ->
         text.push('\n');
     }
     print(text)
+}
+
+/// Writes the trace of each packet to a file of its own.
+fn write_packet_traces(dir: &Path, trace: &[TraceLine]) -> Outcome {
+    let unusable = |path: &Path, error: std::io::Error| {
+        Failure::bad_input(format_args!("--trace-dir {}: {error}", path.display()))
+    };
+    std::fs::create_dir_all(dir).map_err(|error| unusable(dir, error))?;
+    for trace in packet_traces(trace) {
+        let path = dir.join(trace.file_name());
+        std::fs::write(&path, trace.text()).map_err(|error| unusable(&path, error))?;
+    }
+    Ok(())
 }
 
 fn on_started_switch(
