@@ -7,6 +7,7 @@ mod copies;
 mod direct;
 mod pool;
 
+use crate::choices::{undefined_words, Choice, Choices};
 use crate::coverage::{Covered, History};
 use crate::drop_reason::DropReason;
 use crate::effects::{get, set, Digest, Effects, Output, Packet, QueueState, Queued};
@@ -115,11 +116,11 @@ pub struct Switch {
     generation: u64,
     /// Whether traces of packets are recorded.
     traces: bool,
-    /// Whether the packet log is recorded.
     /// Whether traces have the start and the end of each block.
     blocks: bool,
     /// Condition on the frames whose traces are recorded.
     filter: Option<FrameFilter>,
+    /// Whether the packet log is recorded.
     logs: bool,
     /// Number of frames logged under previous programs.
     logged: u64,
@@ -161,9 +162,9 @@ impl Switch {
             loaded: None,
             generation: 0,
             traces: false,
-            logs: false,
             blocks: false,
             filter: None,
+            logs: false,
             logged: 0,
             pool: Pool::default(),
             direct: DirectPorts::default(),
@@ -205,7 +206,6 @@ impl Switch {
         self.record();
     }
 
-    /// Turns the log on or off; see [`Effects::log`].
     /// Sets whether traces have the start and the end of each block ([`TraceEvent::Block`]). They have not at first.
     pub fn set_block_trace(&mut self, on: bool) {
         self.blocks = on;
@@ -222,6 +222,7 @@ impl Switch {
         }
     }
 
+    /// Turns the log on or off; see [`Effects::log`].
     pub fn set_log(&mut self, on: bool) {
         self.logs = on;
         self.record();
@@ -244,6 +245,28 @@ impl Switch {
         stops.map(|mut stops| stops.take()).unwrap_or_default()
     }
 
+    /// Starts taking what is left open by program, entries and packets from a script: the number of the alternative of
+    /// each choice. Needs the interpreter, and tracing ([`Switch::set_trace`]).
+    ///
+    /// `fills_undefined`: whether values that P4 leaves undefined have all bits set instead of none.
+    pub fn script_choices(&mut self, script: Vec<u64>, fills_undefined: bool) {
+        if let Some(Loaded { program, state }) = &mut self.loaded {
+            state.random.choices = Some(Box::new(Choices::new(script)));
+            self.pool.undefined = match fills_undefined {
+                true => undefined_words(program),
+                false => Vec::new(),
+            };
+        }
+    }
+
+    /// Ends the script of choices, and returns the choices that were made.
+    pub fn take_choices(&mut self) -> Vec<Choice> {
+        self.pool.undefined.clear();
+        let state = self.loaded.as_mut().map(|loaded| &mut loaded.state);
+        let choices = state.and_then(|state| state.random.choices.take());
+        choices.map_or_else(Vec::new, |choices| choices.into_made())
+    }
+
     /// Returns a copy of the switch with its state. Packets that wait in queues cannot enter the copy.
     pub fn fork(&self) -> Switch {
         Switch {
@@ -254,6 +277,8 @@ impl Switch {
             }),
             generation: self.generation,
             traces: self.traces,
+            blocks: self.blocks,
+            filter: self.filter.clone(),
             logs: self.logs,
             logged: self.logged,
             pool: self.pool.fork(),
@@ -277,8 +302,6 @@ impl Switch {
         }
     }
 
-            blocks: self.blocks,
-            filter: self.filter.clone(),
     /// Returns how often packets have executed each place of the programs that were loaded for coverage
     /// ([`LoadOptions::coverage`](crate::LoadOptions::coverage)), since the switch was created.
     pub fn coverage(&self) -> Vec<Covered> {
@@ -472,6 +495,14 @@ impl Processor<'_> {
         }
     }
 
+    /// Records the end of a block, if the switch records.
+    #[inline]
+    pub fn leave_block(&mut self, name: &'static str) {
+        if let Some(recorder) = &mut self.state.recorder {
+            recorder.leave_block(name);
+        }
+    }
+
     /// Records a log step of the current packet, if the switch logs.
     #[inline]
     pub fn log(&mut self, step: impl FnOnce() -> Step) {
@@ -495,14 +526,6 @@ impl Processor<'_> {
             None => packet.ctx.copy,
         }
     }
-    /// Records the end of a block, if the switch records.
-    #[inline]
-    pub fn leave_block(&mut self, name: &'static str) {
-        if let Some(recorder) = &mut self.state.recorder {
-            recorder.leave_block(name);
-        }
-    }
-
 
     /// Records the fields that the packet has changed, if the switch traces.
     #[inline]
@@ -641,6 +664,7 @@ impl Processor<'_> {
             *payload = parse(self.program, self.state, words, frame, ctx);
             if let Some(recorder) = &mut self.state.recorder {
                 recorder.parsed(self.program, words, frame.len() - *payload);
+                recorder.leave_block("parser");
             }
         }
     }
@@ -655,6 +679,7 @@ impl Processor<'_> {
             self.log(|| Step::Exit);
         }
         self.log(|| Step::PipelineEnd(name));
+        self.leave_block(name);
     }
 
     /// Runs the code of a pipeline on a packet.
@@ -664,7 +689,6 @@ impl Processor<'_> {
             frame,
             payload,
             ctx,
-                recorder.leave_block("parser");
         } = packet;
         let rest = Packet::rest(frame, *payload);
         let is_done = self.compiled.is_some_and(|compiled| {
@@ -679,7 +703,6 @@ impl Processor<'_> {
             self.state,
             self.drop_port,
             words,
-        self.leave_block(name);
             rest,
             ctx,
             start,
@@ -783,6 +806,7 @@ impl Processor<'_> {
         move_logs(ctx, fx);
         if let Some(recorder) = &mut self.state.recorder {
             recorder.changes(program, words);
+            recorder.leave_block("deparser");
         }
         if let Some(reason) = ctx.fault {
             self.record_drop(reason, fx);
@@ -806,7 +830,6 @@ impl Processor<'_> {
 
     /// Runs egress and deparser, and the decisions at the end of egress, on a packet for a port and a priority.
     fn run_egress(
-            recorder.leave_block("deparser");
         &mut self,
         packet: &mut Packet,
         (port, priority): (u32, u8),

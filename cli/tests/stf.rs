@@ -121,6 +121,88 @@ fn a_trace_names_the_line_of_each_packet() {
     assert!(output.status.success());
 }
 
+/// Runs `alfirk stf` with these arguments on an example of the book.
+fn example(folder: &str, line: &[&str]) -> (Option<i32>, String) {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/book/examples");
+    let output = Command::new(env!("CARGO_BIN_EXE_alfirk"))
+        .arg("stf")
+        .args(line)
+        .current_dir(examples.join(folder))
+        .output()
+        .expect("the binary was just built");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    (output.status.code(), text)
+}
+
+#[test]
+fn all_outcomes_of_a_selector_and_a_random_number_are_a_tree() {
+    let line = ["--all-outcomes", "outcomes.p4", "links.stf"];
+    let (code, text) = example("outcomes", &line);
+    let expected = "\
+table Balance.next_hops: action 1 of 2
+  random number 0 to 2: 0
+    port 1: 0700
+  random number 0 to 2: 1
+    port 1: 0701
+  random number 0 to 2: 2
+    port 1: 0702
+table Balance.next_hops: action 2 of 2
+  random number 0 to 2: 0
+    port 2: 0700
+  random number 0 to 2: 1
+    port 2: 0701
+  random number 0 to 2: 2
+    port 2: 0702
+links.stf: 6 outcomes
+links.stf: passed
+";
+    assert_eq!((code, text.as_str()), (Some(0), expected));
+}
+
+#[test]
+fn an_undefined_value_that_matters_has_two_outcomes() {
+    let line = ["--all-outcomes", "outcomes.p4", "undefined.stf"];
+    let (code, text) = example("outcomes", &line);
+    assert_eq!(code, Some(1), "{text}");
+    for line in [
+        "undefined values: all bits 0\n",
+        "undefined values: all bits 1\n",
+        "port 1: 07ff\n",
+        "undefined.stf: 2 outcomes\n",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    // One run has one of them, and passes.
+    assert_eq!(example("outcomes", &line[1..]).0, Some(0));
+}
+
+#[test]
+fn each_outcome_must_be_an_alternative_and_each_alternative_an_outcome() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let run = |expected: &str| {
+        let test = folder.path().join("test.stf");
+        let entry = "add next_hops hdr.flow.id:7 send(port:1) | drop()";
+        std::fs::write(&test, format!("{entry}\npacket 0 07 00\n{expected}"))
+            .expect("the folder can be written");
+        let test = test.to_string_lossy().into_owned();
+        example("outcomes", &["--all-outcomes", "outcomes.p4", &test])
+    };
+    // No packet is the second alternative.
+    assert_eq!(run("expect 1 0700 $\nor\n").0, Some(0));
+    let (code, text) = run("expect 1 0700 $\n");
+    assert_eq!(code, Some(1));
+    assert!(
+        text.contains("expected a packet at port 1, received none"),
+        "{text}"
+    );
+    let (code, text) = run("expect 1 0700 $\nor\nexpect 2 0700 $\nor\n");
+    assert_eq!(code, Some(1));
+    assert!(
+        text.contains("test.stf:4: alternative 2 is no outcome of the program"),
+        "{text}"
+    );
+}
+
 /// The packet is sent to a port, sent to a group, cloned and dropped in turn.
 #[test]
 fn packet_traces_have_the_form_of_bmv2() {

@@ -301,6 +301,27 @@ fn a_filter_chooses_the_packets_that_are_traced() {
 }
 
 #[test]
+fn scripts_of_choices_replace_random_numbers_and_undefined_values() {
+    let program = P4 {
+        fields: "bit<8> a; bit<8> b;",
+        ingress: "bit<8> unset; random(hdr.h.a, 1, 3); hdr.h.b = unset; sm.egress_spec = 2;",
+        ..P4::default()
+    };
+    let mut switch = program.switch();
+    switch.set_trace(true);
+    let mut run = |script: &[u64], fills_undefined| {
+        switch.script_choices(script.to_vec(), fills_undefined);
+        let out = switch.process(1, &[0, 0], 0);
+        (out[0].1.clone(), switch.take_choices())
+    };
+    assert_eq!(run(&[], false).0, [1, 0]);
+    assert_eq!(run(&[2], true).0, [3, 0xff]);
+    let (_, made) = run(&[1], false);
+    assert_eq!((made.len(), made[0].value, made[0].alternatives), (1, 2, 3));
+    assert!(!made[0].is_cut);
+}
+
+#[test]
 fn traces_do_not_change_behaviour() {
     let run = |trace: bool| {
         let mut switch = LOOKUP.switch();

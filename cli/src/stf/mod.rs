@@ -4,6 +4,7 @@
 //! a separate switch process, ours or another one ([`remote`]).
 
 mod interactive;
+mod outcomes;
 mod process;
 mod remote;
 mod veth;
@@ -24,7 +25,7 @@ use remote::Remote;
 
 /// Compile a P4 program and test it with packets: a test in the STF language of p4c.
 ///
-/// Commands: packet, expect (with * for any digit and $ for the end), no_packet, wait, add, setdefault, remove, mirroring_add,
+/// Commands: packet, expect (with * for any digit and $ for the end), or (another set of expected packets), no_packet, wait, add, setdefault, remove, mirroring_add,
 /// mirroring_add_mc, mirroring_delete, mc_mgrp_create, mc_node_create, mc_node_update, mc_node_associate, mc_node_exclude and mc_exclude
 /// (Tofino's exclusion ids), register_read, register_write, register_reset, counter_read, counter_write, check_counter, meter_set_rates, meter_array_set_rates.
 ///
@@ -73,6 +74,11 @@ pub struct Args {
     #[arg(long, value_name = "EXE")]
     switch: Option<PathBuf>,
 
+    /// Run the test once for each combination of random numbers and of an action selector's members, and with two values of
+    /// what P4 leaves undefined. Prints a tree of the outcomes. Every one must pass.
+    #[arg(long, conflicts_with_all = ["switch", "interactive", "coverage", "trace_dir"])]
+    all_outcomes: bool,
+
     /// Print the result as one JSON object.
     #[arg(long, help_heading = "Output")]
     json: bool,
@@ -108,6 +114,7 @@ impl Args {
             source: source.clone(),
             seed: 0,
             switch: None,
+            all_outcomes: false,
             json: false,
             coverage: coverage.map(Path::to_owned),
             trace_failed: true,
@@ -146,6 +153,9 @@ fn run_test(args: &Args, test: &Path) -> Outcome {
         .map_err(|error| Failure::bad_input(format!("{}: {error}", test.display())))?;
     let lines = alfirk_stf::parse(&text)
         .map_err(|error| Failure::bad_input(format!("{}: {error}", test.display())))?;
+    if args.all_outcomes {
+        return outcomes::run(args, test, &start(args)?, &lines);
+    }
     let failures = match &args.switch {
         Some(exe) => on_started_switch(args, exe, &lines)?,
         None => {
@@ -174,7 +184,8 @@ fn start(args: &Args) -> Result<Session, Failure> {
     let records = Records {
         traces: args.trace.is_some()
             || args.trace_dir.is_some()
-            || args.trace_failed,
+            || args.trace_failed
+            || args.all_outcomes,
         blocks: args.trace == Some(TraceFormat::Txtpb) || args.trace_dir.is_some(),
         coverage: args.coverage.is_some(),
     };
