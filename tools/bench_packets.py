@@ -55,7 +55,7 @@ def program(lines: int) -> str:
 def measure(alfirk: Path, report: Callable[[str, str], None]) -> None:
     """Run all measurements, and pass each name and result to `report`."""
     report("trace of a packet, p4src", _times(trace_times(alfirk), aim="below 1 ms"))
-    # docs/PERFORMANCE.md of smolkaj/4ward: a packet at a time, one core of a Ryzen 9 7950X3D.
+    # The page on performance of smolkaj/4ward: a packet at a time, one core of a Ryzen 9 7950X3D.
     report("", "stated for SAI P4, on another machine: 4ward 0.40 ms with a trace, BMv2 0.22 ms without")
     forward, back = step_times(alfirk)
     report(f"step in {LINES:,} lines", _times(forward, aim="below 50 ms"))
@@ -85,9 +85,9 @@ def trace_times(alfirk: Path) -> list[float]:
                 begin = time.perf_counter()
                 child.stdin.write(f"packet 1 {packet}\n")
                 child.stdin.flush()
-                answer = child.stdout.readline()
+                reply = child.stdout.readline()
                 times.append(time.perf_counter() - begin)
-                assert "trace" in json.loads(answer), answer
+                assert "trace" in json.loads(reply), reply
             child.stdin.close()
     # The first packet also waits for the start of the process.
     return times[1:]
@@ -184,8 +184,8 @@ def _playground(alfirk: Path) -> Iterator[Callable[[str, object], dict[str, Any]
         def post(path: str, body: object) -> dict[str, Any]:
             text = json.dumps(body) if body is not None else ""
             connection.request("POST", path, text, {"Content-Type": "application/json"})
-            answer: dict[str, Any] = json.loads(connection.getresponse().read())
-            return answer
+            reply: dict[str, Any] = json.loads(connection.getresponse().read())
+            return reply
 
         try:
             yield post
@@ -202,15 +202,15 @@ def play_times(alfirk: Path) -> tuple[list[float], list[float]]:
             text = program(LINES - 1) + f"// {number}\n"
             document = {"main": "/a.p4", "files": {"/a.p4": text}}
             begin = time.perf_counter()
-            answer = post(session, {"do": "check", "document": document})
+            reply = post(session, {"do": "check", "document": document})
             checks.append(time.perf_counter() - begin)
-            assert answer["is"] == "diagnostics", answer
+            assert reply["is"] == "diagnostics", reply
         # A packet through a program that has been compiled.
         document = {"main": "/a.p4", "files": {"/a.p4": program(_HEAD.count("\n") + _TAIL.count("\n") + 20)}}
         for number in range(REQUESTS + 1):
             begin = time.perf_counter()
-            answer = post(session, {"do": "run", "document": document, "test": f"packet 0 {number:02x}\n"})
+            reply = post(session, {"do": "run", "document": document, "test": f"packet 0 {number:02x}\n"})
             runs.append(time.perf_counter() - begin)
-            assert answer["is"] == "run", answer
+            assert reply["is"] == "run", reply
     # The first request starts the session's process.
     return checks[1:], runs[1:]

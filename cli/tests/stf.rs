@@ -198,7 +198,7 @@ fn each_outcome_must_be_an_alternative_and_each_alternative_an_outcome() {
     let (code, text) = run("expect 1 0700 $\nor\nexpect 2 0700 $\nor\n");
     assert_eq!(code, Some(1));
     assert!(
-        text.contains("test.stf:4: alternative 2 is no outcome of the program"),
+        text.contains("test.stf:4: alternative 2 is not an outcome of the program"),
         "{text}"
     );
 }
@@ -208,9 +208,9 @@ fn each_outcome_must_be_an_alternative_and_each_alternative_an_outcome() {
 fn packet_traces_have_the_form_of_bmv2() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let test = folder.path().join("traces.stf");
-    let text = "add routes 1 hdr.ethernet.dst:0x000000000001 forward(port:1)\n\
-                add routes 1 hdr.ethernet.dst:0x000000000002 flood(group:5)\n\
-                add routes 1 hdr.ethernet.dst:0x000000000003 mirror(port:2, session:7)\n\
+    let text = "add routes 1 hdr.ethernet.dst:0x000000000001 hdr.ethernet.isValid():1 forward(port:1)\n\
+                add routes 1 hdr.ethernet.dst:0x000000000002 hdr.ethernet.isValid():1 flood(group:5)\n\
+                add routes 1 hdr.ethernet.dst:0x000000000003 hdr.ethernet.isValid():1 mirror(port:2, session:7)\n\
                 mc_mgrp_create 5\nmc_node_create 9 1 3\nmc_node_associate 5 0\n\
                 mirroring_add 7 3\n\
                 packet 4 000000000001 000000000000 0001\n\

@@ -115,7 +115,10 @@ impl Session {
         missing
             .map(|(_, number, line)| Failure {
                 line,
-                message: format!("alternative {} is no outcome of the program", number + 1),
+                message: format!(
+                    "alternative {} is not an outcome of the program",
+                    number + 1
+                ),
             })
             .collect()
     }

@@ -333,6 +333,36 @@ mod tests {
     }
 
     #[test]
+    fn one_alternative_of_each_group_must_agree() {
+        let mut packets = Packets::default();
+        // A packet at port 1 or at port 2, then one at port 3 or none.
+        packets.expect(1, 1, None);
+        packets.or(2).expect("a few alternatives");
+        packets.expect(2, 3, None);
+        packets.end_expectations();
+        packets.expect(3, 5, None);
+        packets.or(6).expect("a few alternatives");
+        assert_eq!(packets.failures("").len(), 1);
+        packets.received(2, vec![1]);
+        assert_eq!(packets.best_variant(""), (vec![1, 1], Vec::new()));
+        packets.received(3, vec![1]);
+        assert_eq!(packets.best_variant(""), (vec![1, 0], Vec::new()));
+        // Both alternatives of a group are one packet too many.
+        packets.received(1, vec![1]);
+        assert_eq!(packets.failures("").len(), 1);
+    }
+
+    #[test]
+    fn combinations_of_alternatives_are_limited() {
+        let mut packets = Packets::default();
+        for line in 1..MAX_VARIANTS {
+            assert_eq!(packets.or(line), Ok(()));
+        }
+        let error = packets.or(MAX_VARIANTS).expect_err("too many");
+        assert!(error.contains("1025 combinations"), "{error}");
+    }
+
+    #[test]
     fn a_message_names_the_fields_that_differ() {
         let frame = |ttl: u8| {
             let packet =

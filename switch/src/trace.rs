@@ -77,6 +77,8 @@ impl TraceOptions {
 pub struct TraceWriter {
     out: Option<(BufWriter<Box<dyn Write + Send>>, TraceFormat)>,
     color: bool,
+    /// File of the output; `None` for standard output.
+    file: Option<PathBuf>,
     dir: Option<PathBuf>,
     /// Packets that are in the switch.
     packets: PacketTraces,
@@ -112,6 +114,7 @@ impl TraceWriter {
         Ok(TraceWriter {
             out: out.map(BufWriter::new).zip(options.format),
             color,
+            file: options.file.clone(),
             dir: options.dir.clone(),
             packets: PacketTraces::default(),
             left: options.count,
@@ -131,24 +134,22 @@ impl TraceWriter {
         }
         let mut complete = self.packets.add(lines);
         complete.extend(self.packets.close_last());
-        if let Some((out, format)) = &mut self.out {
-            for line in lines {
-                let text = match format {
-                    TraceFormat::Text => line.text(self.color),
-                    TraceFormat::Json => line.json(),
-                    TraceFormat::Txtpb => break,
-                };
-                // Errors of standard output are ignored: a closed pipe is no reason to stop forwarding.
-                let _ = writeln!(out, "{text}");
-            }
-        }
+        let text = match &self.out {
+            Some((_, TraceFormat::Text)) => lines
+                .iter()
+                .map(|line| line.text(self.color) + "\n")
+                .collect(),
+            Some((_, TraceFormat::Json)) => lines.iter().map(|line| line.json() + "\n").collect(),
+            Some((_, TraceFormat::Txtpb)) | None => String::new(),
+        };
+        self.print(&text);
         self.write_complete(&complete);
     }
 
     fn write_complete(&mut self, complete: &[CopyTrace]) {
         for trace in complete {
-            if let Some((out, TraceFormat::Txtpb)) = &mut self.out {
-                let _ = write!(out, "# {}\n{}", trace.file_name(), trace.text());
+            if matches!(self.out, Some((_, TraceFormat::Txtpb))) {
+                self.print(&format!("# {}\n{}", trace.file_name(), trace.text()));
             }
             if let Some(dir) = &self.dir {
                 let path = dir.join(trace.file_name());
@@ -157,8 +158,18 @@ impl TraceWriter {
                 }
             }
         }
-        if let Some((out, _)) = &mut self.out {
-            let _ = out.flush();
+    }
+
+    /// Writes text immediately. The switch goes on forwarding if its output is closed, or the disk is full.
+    fn print(&mut self, text: &str) {
+        let Some((out, _)) = &mut self.out else {
+            return;
+        };
+        if let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+            if let Some(file) = &self.file {
+                error!("--trace-file {}: {error}; the trace ends", file.display());
+            }
+            self.out = None;
         }
     }
 

@@ -212,7 +212,7 @@ fn print_trace(args: &Args, test: &Path, lines: &[Line], trace: &[TraceLine]) ->
         return print(lines.map(|line| line + "\n").collect::<String>());
     }
     if format == TraceFormat::Txtpb {
-        // Messages in one text are told apart by comments.
+        // Comments separate the messages.
         let traces = packet_traces(trace).into_iter();
         let texts = traces.map(|trace| format!("# {}\n{}", trace.file_name(), trace.text()));
         return print(texts.collect::<String>());

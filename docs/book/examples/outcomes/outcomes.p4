@@ -12,7 +12,7 @@ struct headers_t {
     flow_t flow;
 }
 
-struct metadata_t { }
+struct metadata_t {}
 
 parser P(packet_in packet, out headers_t hdr, inout metadata_t meta,
          inout standard_metadata_t standard_metadata) {
@@ -23,7 +23,7 @@ parser P(packet_in packet, out headers_t hdr, inout metadata_t meta,
 }
 
 control V(inout headers_t hdr, inout metadata_t meta) {
-    apply { }
+    apply {}
 }
 
 control Balance(inout headers_t hdr, inout metadata_t meta,
@@ -62,11 +62,11 @@ control Balance(inout headers_t hdr, inout metadata_t meta,
 
 control E(inout headers_t hdr, inout metadata_t meta,
           inout standard_metadata_t standard_metadata) {
-    apply { }
+    apply {}
 }
 
 control C(inout headers_t hdr, inout metadata_t meta) {
-    apply { }
+    apply {}
 }
 
 control D(packet_out packet, in headers_t hdr) {
