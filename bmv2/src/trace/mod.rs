@@ -19,9 +19,12 @@ pub(crate) use self::recorder::Recorder;
 pub use self::tree::{trees, PacketTree};
 pub use self::variables::{Variable, VariableKind};
 
+/// A function of a frame's bytes.
+type Condition = dyn Fn(&[u8]) -> bool + Send + Sync;
+
 /// A condition on received frames.
 #[derive(Clone)]
-pub struct FrameFilter(Arc<dyn Fn(&[u8]) -> bool + Send + Sync>);
+pub struct FrameFilter(Arc<Condition>);
 
 impl FrameFilter {
     /// Creates a filter from a function of the frame's bytes.
