@@ -10,10 +10,11 @@ use protox::prost::Message;
 /// The protobuf file of P4Info. Its descriptors are also written to a separate file.
 const P4INFO: &str = "p4/config/v1/p4info.proto";
 
-const FILES: [&str; 8] = [
+const FILES: [&str; 9] = [
     "alfirk/links/v1/links.proto",
     "google/rpc/code.proto",
     "google/rpc/status.proto",
+    "p4/bm/packet_trace.proto",
     "p4/config/v1/p4types.proto",
     P4INFO,
     "p4/tmp/p4config.proto",

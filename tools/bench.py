@@ -25,6 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import bench_packets
 import peers
 from alfirk_ptf.group import Entry
 from alfirk_ptf.live import DEVICE_ID, MAIN_PROGRAM, compile_program, switch, veth_pairs
@@ -70,6 +71,7 @@ def main() -> int:
     main_job(alfirk)
     simulator(alfirk)
     switch_start(alfirk)
+    bench_packets.measure(alfirk, print_result)
     if not options.skip_cargo:
         cargo_benches()
         other_switches()

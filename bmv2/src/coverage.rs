@@ -64,12 +64,52 @@ pub struct Covered {
     pub count: u64,
 }
 
-/// A site with the number of its counter.
+/// A number of executions as a sum of counters: each with its factor, ordered by counter.
+///
+/// Where a path of the code is executed as often as another one without a third one, it needs no counter.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Count(Vec<(u32, i64)>);
+
+impl Count {
+    /// Creates the value of a counter.
+    pub fn of(counter: u32) -> Count {
+        Count(vec![(counter, 1)])
+    }
+
+    /// Returns the sum.
+    pub fn plus(&self, other: &Count) -> Count {
+        self.combine(other, 1)
+    }
+
+    /// Returns the difference.
+    pub fn minus(&self, other: &Count) -> Count {
+        self.combine(other, -1)
+    }
+
+    fn combine(&self, other: &Count, sign: i64) -> Count {
+        let mut sum: BTreeMap<u32, i64> = self.0.iter().copied().collect();
+        for (counter, factor) in &other.0 {
+            *sum.entry(*counter).or_default() += sign * factor;
+        }
+        Count(sum.into_iter().filter(|(_, factor)| *factor != 0).collect())
+    }
+
+    fn value(&self, counters: &Counters) -> u64 {
+        let terms = self.0.iter().map(|(counter, factor)| {
+            let value = counters.0.get(*counter as usize).copied().unwrap_or(0);
+            i128::from(value) * i128::from(*factor)
+        });
+        // A packet that is dropped in the middle of a path may be missing in one of the terms.
+        u64::try_from(terms.sum::<i128>()).unwrap_or(0)
+    }
+}
+
+/// A site with the number of its executions.
 #[derive(Debug)]
 struct CountedSite {
     kind: SiteKind,
     source: Source,
-    counter: u32,
+    count: Count,
 }
 
 /// All sites of a program.
@@ -92,11 +132,11 @@ impl Sites {
         first
     }
 
-    pub fn add(&mut self, kind: SiteKind, source: Source, counter: u32) {
+    pub fn add(&mut self, kind: SiteKind, source: Source, count: Count) {
         self.sites.push(CountedSite {
             kind,
             source,
-            counter,
+            count,
         });
     }
 }
@@ -149,21 +189,21 @@ impl History {
     /// Returns the sites of all programs with their counts, ordered by position. Copies of a site are one.
     pub fn covered(&self) -> Vec<Covered> {
         type Place<'a> = (&'a str, u64, u64, &'a SiteKind);
-        // A statement may be several instructions with one counter, of one of the programs.
-        type Counters = BTreeSet<(usize, u32)>;
-        let mut sums: BTreeMap<Place, (&Source, Counters)> = BTreeMap::new();
+        // A statement may be several instructions with one count, of one of the programs.
+        type Counts<'a> = BTreeSet<(usize, &'a Count)>;
+        let mut sums: BTreeMap<Place, (&Source, Counts)> = BTreeMap::new();
         for (number, (program, _)) in self.0.iter().enumerate() {
             for site in &program.sites.sites {
                 let source = &site.source;
                 let place = (&*source.file, source.line, source.column, &site.kind);
-                let (_, counters) = sums.entry(place).or_insert((source, BTreeSet::new()));
-                counters.insert((number, site.counter));
+                let (_, counts) = sums.entry(place).or_insert((source, BTreeSet::new()));
+                counts.insert((number, &site.count));
             }
         }
-        let sites = sums.into_iter().map(|((.., kind), (source, counters))| {
-            let counts = counters
+        let sites = sums.into_iter().map(|((.., kind), (source, counts))| {
+            let counts = counts
                 .into_iter()
-                .map(|(program, counter)| self.0[program].1 .0[counter as usize]);
+                .map(|(program, count)| count.value(&self.0[program].1));
             Covered {
                 site: Site {
                     kind: kind.clone(),

@@ -6,6 +6,7 @@
 //!
 //! The semantics are those of BMv2's documents `JSON_format.md` and `simple_switch.md`.
 
+pub mod choices;
 pub mod coverage;
 mod disassembly;
 mod drop_reason;

@@ -7,6 +7,7 @@ mod copies;
 mod direct;
 mod pool;
 
+use crate::choices::{undefined_words, Choice, Choices};
 use crate::coverage::{Covered, History};
 use crate::drop_reason::DropReason;
 use crate::effects::{get, set, Digest, Effects, Output, Packet, QueueState, Queued};
@@ -23,7 +24,7 @@ use crate::program::LoadedProgram;
 use crate::state::State;
 use crate::steps::Step;
 use crate::trace::stops::{Override, StopRecorder, Stops};
-use crate::trace::{Recorder, TraceEvent};
+use crate::trace::{FrameFilter, Recorder, TraceEvent};
 use alfirk_packet_io::frame::SplitFrame;
 use direct::DirectPorts;
 pub(crate) use pool::Pool;
@@ -115,6 +116,10 @@ pub struct Switch {
     generation: u64,
     /// Whether traces of packets are recorded.
     traces: bool,
+    /// Whether traces have the start and the end of each block.
+    blocks: bool,
+    /// Condition on the frames whose traces are recorded.
+    filter: Option<FrameFilter>,
     /// Whether the packet log is recorded.
     logs: bool,
     /// Number of frames logged under previous programs.
@@ -157,6 +162,8 @@ impl Switch {
             loaded: None,
             generation: 0,
             traces: false,
+            blocks: false,
+            filter: None,
             logs: false,
             logged: 0,
             pool: Pool::default(),
@@ -199,6 +206,22 @@ impl Switch {
         self.record();
     }
 
+    /// Sets whether traces have the start and the end of each block ([`TraceEvent::Block`]). They have not at first.
+    pub fn set_block_trace(&mut self, on: bool) {
+        self.blocks = on;
+        self.record();
+    }
+
+    /// Sets a condition on received frames, without which all are traced. It counts for frames that are received from now
+    /// on, and for their copies.
+    pub fn set_trace_filter(&mut self, filter: Option<FrameFilter>) {
+        self.filter = filter;
+        let state = self.loaded.as_mut().map(|loaded| &mut loaded.state);
+        if let Some(recorder) = state.and_then(|state| state.recorder.as_mut()) {
+            recorder.filter.clone_from(&self.filter);
+        }
+    }
+
     /// Turns the log on or off; see [`Effects::log`].
     pub fn set_log(&mut self, on: bool) {
         self.logs = on;
@@ -222,6 +245,28 @@ impl Switch {
         stops.map(|mut stops| stops.take()).unwrap_or_default()
     }
 
+    /// Starts taking what is left open by program, entries and packets from a script: the number of the alternative of
+    /// each choice. Needs the interpreter, and tracing ([`Switch::set_trace`]).
+    ///
+    /// `fills_undefined`: whether values that P4 leaves undefined have all bits set instead of none.
+    pub fn script_choices(&mut self, script: Vec<u64>, fills_undefined: bool) {
+        if let Some(Loaded { program, state }) = &mut self.loaded {
+            state.random.choices = Some(Box::new(Choices::new(script)));
+            self.pool.undefined = match fills_undefined {
+                true => undefined_words(program),
+                false => Vec::new(),
+            };
+        }
+    }
+
+    /// Ends the script of choices, and returns the choices that were made.
+    pub fn take_choices(&mut self) -> Vec<Choice> {
+        self.pool.undefined.clear();
+        let state = self.loaded.as_mut().map(|loaded| &mut loaded.state);
+        let choices = state.and_then(|state| state.random.choices.take());
+        choices.map_or_else(Vec::new, |choices| choices.into_made())
+    }
+
     /// Returns a copy of the switch with its state. Packets that wait in queues cannot enter the copy.
     pub fn fork(&self) -> Switch {
         Switch {
@@ -232,6 +277,8 @@ impl Switch {
             }),
             generation: self.generation,
             traces: self.traces,
+            blocks: self.blocks,
+            filter: self.filter.clone(),
             logs: self.logs,
             logged: self.logged,
             pool: self.pool.fork(),
@@ -268,10 +315,17 @@ impl Switch {
     /// Creates a new recorder of traces and log lines, or removes it. Called after a change of the settings or the
     /// program.
     fn record(&mut self) {
-        let (traces, logs, logged) = (self.traces, self.logs, self.logged);
+        let (traces, blocks) = (self.traces, self.blocks);
+        let (logs, logged) = (self.logs, self.logged);
+        let filter = &self.filter;
         self.pool.is_recorded = traces || logs;
         if let Some(loaded) = &mut self.loaded {
-            let recorder = || Box::new(Recorder::new(traces, logs, logged));
+            let recorder = || {
+                let mut recorder = Recorder::new(traces, logs, logged);
+                recorder.blocks = blocks;
+                recorder.filter.clone_from(filter);
+                Box::new(recorder)
+            };
             loaded.state.recorder = (traces || logs).then(recorder);
         }
     }
@@ -413,7 +467,7 @@ impl Processor<'_> {
         set(words, intrinsic.instance_type, instance::NORMAL);
         set(words, intrinsic.ingress_global_timestamp, now / 1000);
         if let Some(recorder) = &mut self.state.recorder {
-            packet.ctx.number = recorder.begin();
+            packet.ctx.number = recorder.begin(packet.frame().bytes());
             packet.ctx.copy = 0;
             recorder.select_packet(packet.ctx.number, 0, &packet.words);
             recorder.record(TraceEvent::In {
@@ -433,11 +487,19 @@ impl Processor<'_> {
         }
     }
 
-    /// Sets the block that processes the packet, for a debugger.
+    /// Sets the block that processes the packet, and records its start, if the switch records.
     #[inline]
     pub fn enter_block(&mut self, name: &'static str) {
         if let Some(recorder) = &mut self.state.recorder {
             recorder.enter_block(name);
+        }
+    }
+
+    /// Records the end of a block, if the switch records.
+    #[inline]
+    pub fn leave_block(&mut self, name: &'static str) {
+        if let Some(recorder) = &mut self.state.recorder {
+            recorder.leave_block(name);
         }
     }
 
@@ -602,6 +664,7 @@ impl Processor<'_> {
             *payload = parse(self.program, self.state, words, frame, ctx);
             if let Some(recorder) = &mut self.state.recorder {
                 recorder.parsed(self.program, words, frame.len() - *payload);
+                recorder.leave_block("parser");
             }
         }
     }
@@ -616,6 +679,7 @@ impl Processor<'_> {
             self.log(|| Step::Exit);
         }
         self.log(|| Step::PipelineEnd(name));
+        self.leave_block(name);
     }
 
     /// Runs the code of a pipeline on a packet.
@@ -742,6 +806,7 @@ impl Processor<'_> {
         move_logs(ctx, fx);
         if let Some(recorder) = &mut self.state.recorder {
             recorder.changes(program, words);
+            recorder.leave_block("deparser");
         }
         if let Some(reason) = ctx.fault {
             self.record_drop(reason, fx);

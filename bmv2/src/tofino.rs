@@ -112,7 +112,7 @@ impl Processor<'_> {
         set(words, md.global_tstamp, now);
         set(words, md.ucast_egress_port, NO_PORT);
         if let Some(recorder) = &mut self.state.recorder {
-            packet.ctx.number = number.unwrap_or_else(|| recorder.begin());
+            packet.ctx.number = number.unwrap_or_else(|| recorder.begin(frame));
             packet.ctx.copy = match number {
                 Some(number) => recorder.copy_number(number),
                 None => 0,
@@ -403,14 +403,13 @@ impl Processor<'_> {
         };
         let (parser, program) = (&gress.parser, self.program);
         log(self.state, || Step::ParserStart);
-        if let Some(recorder) = &mut self.state.recorder {
-            let tofino = self.program.tofino.as_ref();
-            let is_ingress = tofino.is_some_and(|of| std::ptr::eq(gress, &raw const of.ingress));
-            recorder.enter_block(match is_ingress {
-                true => "ingress parser",
-                false => "egress parser",
-            });
-        }
+        let tofino = self.program.tofino.as_ref();
+        let is_ingress = tofino.is_some_and(|of| std::ptr::eq(gress, &raw const of.ingress));
+        let block = match is_ingress {
+            true => "ingress parser",
+            false => "egress parser",
+        };
+        self.enter_block(block);
         let code = (self.compiled, parser);
         let (error, cursor) = parse_with(program, code, self.state, words, frame, ctx);
         *payload = cursor;
@@ -420,6 +419,7 @@ impl Processor<'_> {
         log(self.state, || Step::ParserEnd);
         if let Some(recorder) = &mut self.state.recorder {
             recorder.parsed(program, words, cursor);
+            recorder.leave_block(block);
         }
         let bits = match error {
             error if error == parser.errors.no_error => 0,

@@ -121,6 +121,159 @@ fn a_trace_names_the_line_of_each_packet() {
     assert!(output.status.success());
 }
 
+/// Runs `alfirk stf` with these arguments on an example of the book.
+fn example(folder: &str, line: &[&str]) -> (Option<i32>, String) {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/book/examples");
+    let output = Command::new(env!("CARGO_BIN_EXE_alfirk"))
+        .arg("stf")
+        .args(line)
+        .current_dir(examples.join(folder))
+        .output()
+        .expect("the binary was just built");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    (output.status.code(), text)
+}
+
+#[test]
+fn all_outcomes_of_a_selector_and_a_random_number_are_a_tree() {
+    let line = ["--all-outcomes", "outcomes.p4", "links.stf"];
+    let (code, text) = example("outcomes", &line);
+    let expected = "\
+table Balance.next_hops: action 1 of 2
+  random number 0 to 2: 0
+    port 1: 0700
+  random number 0 to 2: 1
+    port 1: 0701
+  random number 0 to 2: 2
+    port 1: 0702
+table Balance.next_hops: action 2 of 2
+  random number 0 to 2: 0
+    port 2: 0700
+  random number 0 to 2: 1
+    port 2: 0701
+  random number 0 to 2: 2
+    port 2: 0702
+links.stf: 6 outcomes
+links.stf: passed
+";
+    assert_eq!((code, text.as_str()), (Some(0), expected));
+}
+
+#[test]
+fn an_undefined_value_that_matters_has_two_outcomes() {
+    let line = ["--all-outcomes", "outcomes.p4", "undefined.stf"];
+    let (code, text) = example("outcomes", &line);
+    assert_eq!(code, Some(1), "{text}");
+    for line in [
+        "undefined values: all bits 0\n",
+        "undefined values: all bits 1\n",
+        "port 1: 07ff\n",
+        "undefined.stf: 2 outcomes\n",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    // One run has one of them, and passes.
+    assert_eq!(example("outcomes", &line[1..]).0, Some(0));
+}
+
+#[test]
+fn each_outcome_must_be_an_alternative_and_each_alternative_an_outcome() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let run = |expected: &str| {
+        let test = folder.path().join("test.stf");
+        let entry = "add next_hops hdr.flow.id:7 send(port:1) | drop()";
+        std::fs::write(&test, format!("{entry}\npacket 0 07 00\n{expected}"))
+            .expect("the folder can be written");
+        let test = test.to_string_lossy().into_owned();
+        example("outcomes", &["--all-outcomes", "outcomes.p4", &test])
+    };
+    // No packet is the second alternative.
+    assert_eq!(run("expect 1 0700 $\nor\n").0, Some(0));
+    let (code, text) = run("expect 1 0700 $\n");
+    assert_eq!(code, Some(1));
+    assert!(
+        text.contains("expected a packet at port 1, received none"),
+        "{text}"
+    );
+    let (code, text) = run("expect 1 0700 $\nor\nexpect 2 0700 $\nor\n");
+    assert_eq!(code, Some(1));
+    assert!(
+        text.contains("test.stf:4: alternative 2 is not an outcome of the program"),
+        "{text}"
+    );
+}
+
+/// The packet is sent to a port, sent to a group, cloned and dropped in turn.
+#[test]
+fn packet_traces_have_the_form_of_bmv2() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let test = folder.path().join("traces.stf");
+    let text = "add routes 1 hdr.ethernet.dst:0x000000000001 hdr.ethernet.isValid():1 forward(port:1)\n\
+                add routes 1 hdr.ethernet.dst:0x000000000002 hdr.ethernet.isValid():1 flood(group:5)\n\
+                add routes 1 hdr.ethernet.dst:0x000000000003 hdr.ethernet.isValid():1 mirror(port:2, session:7)\n\
+                mc_mgrp_create 5\nmc_node_create 9 1 3\nmc_node_associate 5 0\n\
+                mirroring_add 7 3\n\
+                packet 4 000000000001 000000000000 0001\n\
+                packet 4 000000000002 000000000000 0001\n\
+                packet 4 000000000003 000000000000 0001\n\
+                packet 4 000000000004 000000000000 0001\n";
+    std::fs::write(&test, text).expect("the folder can be written");
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/live.p4");
+    let dir = folder.path().join("traces");
+    let output = Command::new(env!("CARGO_BIN_EXE_alfirk"))
+        .args(["stf", "--trace=txtpb", "--trace-dir"])
+        .args([&dir, &program, &test])
+        .output()
+        .expect("the binary was just built");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let stages = |text: &str| -> Vec<String> {
+        let value = |line: &str| Some(line.split_once(": ")?.1.trim_matches('"').to_owned());
+        let lines = text.lines().map(str::trim);
+        lines
+            .filter(|line| line.starts_with("stage_name") || line.starts_with("direction"))
+            .filter_map(value)
+            .collect()
+    };
+    let read = |name: &str| {
+        let text = std::fs::read_to_string(dir.join(name));
+        let text = text.unwrap_or_else(|error| panic!("{name}: {error}\n{printed}"));
+        assert!(printed.contains(&format!("# {name}\n{text}")), "{printed}");
+        let trace: alfirk_p4runtime::p4::bm::PacketTrace =
+            alfirk_p4runtime::text::parse(&text).expect("a PacketTrace");
+        (text, trace)
+    };
+    let (text, sent) = read("trace_0.txtpb");
+    let both = |name: &str| {
+        [
+            name.to_owned(),
+            "ENTER".into(),
+            name.to_owned(),
+            "EXIT".into(),
+        ]
+    };
+    let all = ["parser", "ingress", "egress", "deparser"].map(both);
+    assert_eq!(stages(&text), all.concat());
+    assert_eq!(sent.input.map(|input| input.ingress_port), Some(4));
+    assert!(
+        text.contains("transmit {\n    egress_port: 1\n    packet_size: 14\n"),
+        "{text}"
+    );
+    // Each replica passes egress; the packet itself ends with ingress.
+    let (text, flooded) = read("trace_1.txtpb");
+    assert_eq!(stages(&text), all[..2].concat());
+    assert_eq!(flooded.root.map(|root| root.outcome.is_none()), Some(true));
+    for copy in ["trace_1.1.txtpb", "trace_1.2.txtpb"] {
+        assert_eq!(stages(&read(copy).0), all[2..].concat());
+    }
+    // The clone is parsed again, and its replica passes egress.
+    assert_eq!(stages(&read("trace_2.txtpb").0), all.concat());
+    assert_eq!(stages(&read("trace_2.1.txtpb").0), all[..1].concat());
+    assert_eq!(stages(&read("trace_2.2.txtpb").0), all[2..].concat());
+    let (text, _) = read("trace_3.txtpb");
+    assert_eq!(stages(&text), all[..2].concat());
+    assert!(text.contains("drop {\n"), "{text}");
+}
+
 /// Runs `alfirk stf --interactive` on `live.p4` with this input, and returns the lines of its output.
 fn interactive(input: &str) -> Vec<serde_json::Value> {
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/live.p4");
@@ -310,5 +463,88 @@ fn switch_that_cannot_be_started_is_reported() {
     assert!(
         output_text.contains("ended before it served P4Runtime"),
         "{output_text}"
+    );
+}
+
+/// Frames in a capture that port 1 of a switch reads.
+fn capture(frames: &[&[u8]]) -> Vec<u8> {
+    let mut bytes = [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65535, 1]
+        .map(u32::to_le_bytes)
+        .concat();
+    for frame in frames {
+        let length = frame.len() as u32;
+        bytes.extend([0, 0, length, length].map(u32::to_le_bytes).concat());
+        bytes.extend_from_slice(frame);
+    }
+    bytes
+}
+
+#[test]
+fn a_switch_traces_the_packets_of_a_filter_up_to_a_count() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let frame = |kind: u8| [&[0_u8; 12][..], &[0, kind]].concat();
+    let frames = [5, 9, 5, 5, 5].map(frame);
+    let frames: Vec<&[u8]> = frames.iter().map(Vec::as_slice).collect();
+    std::fs::write(folder.path().join("one_in.pcap"), capture(&frames)).expect("it can be written");
+    let file = folder.path().join("trace.txt");
+    let dir = folder.path().join("traces");
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/live.p4");
+    let mut switch = Command::new(env!("CARGO_BIN_EXE_alfirk"))
+        .args(["switch", "--use-files", "0", "-i", "1@one"])
+        .args(["--trace-filter", "Ether.type == 5", "--trace-count", "2"])
+        .arg("--trace-file")
+        .arg(&file)
+        .arg("--trace-dir")
+        .arg(&dir)
+        .arg(&program)
+        .args(["--", "--grpc-server-addr", "unix:p4runtime"])
+        .current_dir(folder.path())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("the binary was just built");
+    let second = dir.join("trace_2.txtpb");
+    let limit = std::time::Instant::now() + std::time::Duration::from_secs(300);
+    while !second.exists() {
+        let ended = switch.try_wait().expect("it is a child of the test");
+        assert!(ended.is_none(), "{ended:?}");
+        assert!(std::time::Instant::now() < limit, "nothing is traced");
+        std::thread::yield_now();
+    }
+    switch.kill().expect("it runs");
+    switch.wait().expect("it is a child of the test");
+    // Written before the files of the directory.
+    let text = std::fs::read_to_string(&file).expect("the file was created");
+    let received: Vec<&str> = text
+        .lines()
+        .filter(|line| line.contains(" in port "))
+        .collect();
+    assert_eq!(
+        received,
+        ["#1 in port 1, 14 bytes", "#3 in port 1, 14 bytes"],
+        "{text}"
+    );
+    let names = std::fs::read_dir(&dir).expect("the directory was created");
+    let mut names: Vec<_> = names.map(|file| file.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["trace_0.txtpb", "trace_2.txtpb"]);
+}
+
+#[test]
+fn a_filter_of_a_trace_must_be_a_condition_on_known_fields() {
+    let output = Command::new(env!("CARGO_BIN_EXE_alfirk"))
+        .args([
+            "switch",
+            "--no-p4",
+            "--trace",
+            "--trace-filter",
+            "IP.tll == 5",
+        ])
+        .output()
+        .expect("the binary was just built");
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(
+        message.contains("--trace-filter: ") && message.contains("tll"),
+        "{message}"
     );
 }

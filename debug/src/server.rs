@@ -297,7 +297,7 @@ impl Debugger {
         let at_program = |error: String| format!("{}: {error}", launch.program.display());
         let records = Records {
             traces: true,
-            coverage: false,
+            ..Records::default()
         };
         let session = Session::start(&json, launch.seed, records).map_err(at_program)?;
         let program = session.switch().program().cloned();

@@ -77,7 +77,7 @@ class Figure:
 def group() -> Figure:
     """Draw one queue pair, a tree of switches, and the minimum of the ACKs."""
     figure = Figure(
-        780, 330, "One queue pair sends to a tree of switches; acknowledgements come back as their minimum"
+        780, 350, "One queue pair sends to a tree of switches; acknowledgements come back as their minimum"
     )
     figure.box(20, 140, 90, 50, "h1\nqueue pair")
     figure.box(180, 140, 90, 50, "leaf")
@@ -101,8 +101,8 @@ def group() -> Figure:
         figure.arrow(
             486, leaf + (27 if leaf < 150 else -27), 432, 172 if leaf < 150 else 184, FEEDBACK, thin=True
         )
-        figure.text(440, side, label, FEEDBACK)
-    figure.text(360, 318, "Each switch sends the minimum of its paths to the switch above when it advances.")
+        figure.text(414, side, label, FEEDBACK)
+    figure.text(390, 338, "Each switch sends the minimum of its paths to the switch above when it advances.")
     return figure
 
 

@@ -94,6 +94,10 @@ class Broadcast:
             lines += [f"  {line}" for line in differences(str(self._alfirk), wanted, frame)]
         return [*lines, *self._switch.bench.trace(port)]
 
+    def trace(self, port: int | None = None) -> list[str]:
+        """Describe how the switch processed the last message; with a port, only copies that left by it."""
+        return self._switch.bench.trace(port)
+
     def complete(self) -> str | None:
         """Return what is missing after all messages: data, or an acknowledgement."""
         wanted = hashlib.sha256(b"".join(self._messages)).hexdigest()

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import random
+import socket
+import time
 from ipaddress import IPv4Address
 from typing import TYPE_CHECKING, Any
 
 import grpc
-from alfirk_labs.cards import TRANSFER, GroupOfCards, cards
+from alfirk_labs.cards import TIMEOUT, TRANSFER, GroupOfCards, cards
 from alfirk_labs.outcome import Lab, LabError, Outcome, Setting, part
 from alfirk_labs.plan import Plan
 from alfirk_labs.python import Program, problem_of
 from alfirk_labs.recorder import recorder
 from alfirk_ptf.contract import PacketOutKind, RegisterControl, RegisterOp, RegisterStatus
 from alfirk_ptf.group import VIRTUAL_QPN, Entry, Group, Path
-from alfirk_ptf.live import DEVICE_ID, MAIN_PROGRAM, compile_program, switch, veth_pairs
-from alfirk_ptf.packets import VIRTUAL_MAC
+from alfirk_ptf.live import DEVICE_ID, MAIN_PROGRAM, SWITCH_LOG, compile_program, switch, veth_pairs
+from alfirk_ptf.packets import VIRTUAL_MAC, Roce
+from alfirk_ptf.trace import TraceFile
 from google.protobuf import text_format
 from p4.config.v1 import p4info_pb2
 from p4.v1 import p4runtime_pb2, p4runtime_pb2_grpc
@@ -207,12 +210,34 @@ def is_in_use(hosts: list[Card], setting: Setting) -> str | None:
     return None
 
 
+def trace_of_data(setting: Setting, interface: str, sender: Member) -> list[str]:
+    """Send a packet of data from the first host, and describe how the switch processed it."""
+    packet = Roce(
+        src=sender.ip, dst=MCST_ID, dqpn=GROUP.virtual_qpn, psn=GROUP.first_psn, ackreq=1, body=bytes(64)
+    )
+    frame = packet.frame()
+    traces = TraceFile(setting.work / SWITCH_LOG)
+    traces.discard()
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as opened:
+        opened.bind((interface, 0))
+        opened.send(frame)
+    deadline = time.monotonic() + TIMEOUT
+    while time.monotonic() < deadline:
+        for arrival, steps in traces.newest():
+            if (arrival.port, arrival.length) == (PORTS[0], len(frame)) and steps is not None:
+                lines = [f"trace of a packet of data, sent into port {arrival.port}:"]
+                return lines + [f"  {line}" for line in steps.shown()]
+        time.sleep(0.02)
+    return ["the switch received no packet of data"]
+
+
 def check(setting: Setting) -> Iterator[Outcome]:
     """Let the program register a group of four hosts, and use the group."""
     student = Program(setting.program)
     program = compile_program(setting.alfirk, MAIN_PROGRAM, setting.work)
-    command = [str(setting.alfirk), "switch"]
-    with veth_pairs(PORTS) as pairs, switch(command, setting.work, pairs) as address:
+    command = [str(setting.alfirk), "switch", "--trace"]
+    trace: list[str] = []
+    with veth_pairs(PORTS) as pairs, switch(command, setting.work, pairs, log=False) as address:
         interfaces = {port: ends[1] for port, ends in pairs.items()}
         with cards(setting, interfaces) as hosts, recorder(address) as (recording, record):
             ips = [host.ip for host in hosts]
@@ -236,6 +261,8 @@ def check(setting: Setting) -> Iterator[Outcome]:
                 ]
             if any(found):
                 found.append("not tried: the group is not complete")
+                if loaded is None:
+                    trace = trace_of_data(setting, interfaces[PORTS[0]], members[0])
             else:
                 try:
                     found.append(is_in_use(hosts, setting))
@@ -261,11 +288,12 @@ def check(setting: Setting) -> Iterator[Outcome]:
         ),
         ("a file reaches all members", None),
     )
-    for (claim, hint), problem in zip(claims, found, strict=True):
+    for number, ((claim, hint), problem) in enumerate(zip(claims, found, strict=True)):
         problem_text = problem
         if problem_text is not None and ended is not None:
             problem_text, ended = f"{problem_text}; register() ended with {ended}", None
-        yield part(claim, problem_text, hint)
+        # Wrong entries, registers and groups show in what the switch does with a packet; sessions do not.
+        yield part(claim, problem_text, hint, trace if number >= 2 else ())
     if ended is not None:
         yield Outcome("register() returns", f"it ended with {ended}")
 

@@ -137,13 +137,20 @@ def params_of(program: Program) -> Params:
     return params
 
 
-def accepted(setting: Setting, program: Program) -> str | None:
-    """Return which card drops the copies of a switch that does not compute CRCs."""
+def accepted(setting: Setting, program: Program, trace: list[str]) -> str | None:
+    """Return which card drops the copies of a switch that does not compute CRCs.
+
+    The trace of the packet whose copy was dropped is added to `trace`.
+    """
     with broadcast(setting, BRIDGE, MESSAGES, params_of(program)) as sent:
         for number in range(MESSAGES):
             for port, why in sent.send(number).items():
+                trace += sent.trace(port)
                 return f"host {port} drops message {number + 1}; its card counts it as {why}"
-        return sent.complete()
+        problem = sent.complete()
+        if problem is not None:
+            trace += sent.trace()
+        return problem
 
 
 def check(setting: Setting) -> Iterator[Outcome]:
@@ -168,10 +175,12 @@ def check(setting: Setting) -> Iterator[Outcome]:
         ),
     ):
         yield part(claim, problem_of(partial(judge, program)), hint)
+    trace: list[str] = []
     yield part(
         "cards accept the copies of a switch that does not compute CRCs",
-        problem_of(lambda: accepted(setting, program)),
+        problem_of(lambda: accepted(setting, program, trace)),
         "the constants are for all changes of a copy together: both addresses and the queue pair",
+        trace,
     )
     image = setting.guest_image
     if image is not None:

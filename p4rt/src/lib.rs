@@ -19,6 +19,7 @@ mod external;
 mod keys;
 mod metadata;
 mod packet_io;
+pub mod packet_trace;
 mod pipeline;
 mod pre;
 mod profiles;

@@ -116,7 +116,7 @@ pub(crate) fn prepare(document: &Document, library: &Library) -> Result<Prepared
     let text = json.to_text();
     let records = Records {
         traces: true,
-        coverage: false,
+        ..Records::default()
     };
     let session = Session::start(&text, 0, records).map_err(|text| vec![global(text)])?;
     Ok(Prepared {

@@ -161,7 +161,10 @@ pub(crate) fn run(prepared: &Prepared, test: &str) -> Result<Run, String> {
 
 /// Whether a command checks the packets that leave.
 fn expects(line: &Line) -> bool {
-    matches!(line.command, Command::Expect { .. } | Command::NoPacket)
+    matches!(
+        line.command,
+        Command::Expect { .. } | Command::NoPacket | Command::Or
+    )
 }
 
 /// Whether a command checks a register or a counter.

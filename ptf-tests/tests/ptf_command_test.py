@@ -264,6 +264,31 @@ class UnknownTable(ProgramTest):
 
 
 @pytest.mark.root
+def coverage_counts_what_the_packets_of_the_tests_execute(tmp_path: Path) -> None:
+    _suite(
+        tmp_path,
+        """\
+class Routed(ProgramTest):
+    def runTest(self):
+        self.switch.add(ROUTE)
+        for _ in range(3):
+            send_packet(self, 1, SENT)
+            verify_packet(self, ROUTED, 2)
+""",
+    )
+    done = _alfirk(tmp_path, "ptf", "--coverage", "cov.info", "router.p4")
+    assert done.returncode == 0, done.stdout + done.stderr
+    numbered = enumerate(_ROUTER.read_text(encoding="utf-8").splitlines(), start=1)
+    line = {text.strip(): number for number, text in numbered}
+    lines = (tmp_path / "cov.info").read_text(encoding="utf-8").splitlines()
+    # The packets of the test alone: the runner sends none, and the kernel's are not IPv4.
+    assert f"DA:{line['hdr.ipv4.ttl = hdr.ipv4.ttl - 1;']},3" in lines
+    missed = _alfirk(tmp_path, "coverage", "cov.info", "--missed").stdout
+    assert "never: miss: table routes {" in missed
+    assert "hdr.ipv4.ttl" not in missed
+
+
+@pytest.mark.root
 def other_users_than_root_get_a_user_namespace() -> None:
     probe = ["unshare", "--map-root-user", "--net", "true"]
     if subprocess.run(probe, user=_OTHER_USER, check=False, capture_output=True).returncode:

@@ -128,9 +128,11 @@ impl<T: Target> Control<T> {
         use p4::update::Type::{Delete, Insert, Modify};
         match command {
             // Executed by the runner.
-            Command::Packet { .. } | Command::Expect { .. } | Command::NoPacket | Command::Wait => {
-                Ok(())
-            }
+            Command::Packet { .. }
+            | Command::Expect { .. }
+            | Command::NoPacket
+            | Command::Or
+            | Command::Wait => Ok(()),
             Command::MirroringGet { .. } | Command::Dump => Ok(()),
             Command::MirroringDelete { session } => {
                 self.sessions.remove(session);
@@ -148,11 +150,11 @@ impl<T: Target> Control<T> {
                 table,
                 priority,
                 keys,
-                action,
+                actions,
                 handle,
             } => {
                 let table = self.table(table)?;
-                let entry = self.entry(table, *priority, keys, action)?;
+                let entry = self.entry(table, *priority, keys, actions)?;
                 self.write(Insert, entity_of(entry.clone())).await?;
                 if let Some(handle) = handle {
                     self.handles.insert(handle.clone(), entry);
@@ -163,7 +165,7 @@ impl<T: Target> Control<T> {
                 let table = self.table(table)?;
                 let entry = p4::TableEntry {
                     table_id: id(&table.preamble),
-                    action: Some(self.action(table, action)?),
+                    action: Some(self.actions(table, std::slice::from_ref(action))?),
                     is_default_action: true,
                     ..Default::default()
                 };
@@ -345,7 +347,7 @@ impl<T: Target> Control<T> {
         table: &info::Table,
         priority: Option<i32>,
         keys: &[(String, KeyValue)],
-        call: &Call,
+        calls: &[Call],
     ) -> Result<p4::TableEntry, String> {
         let table_name = name(&table.preamble);
         let names: Vec<&str> = table
@@ -375,7 +377,7 @@ impl<T: Target> Control<T> {
         Ok(p4::TableEntry {
             table_id: id(&table.preamble),
             r#match: matches,
-            action: Some(self.action(table, call)?),
+            action: Some(self.actions(table, calls)?),
             // In P4Runtime, as in the test, the largest priority wins; the smallest is 1.
             priority: match prioritized {
                 true => priority.unwrap_or(0).saturating_add(1).max(1),
@@ -385,8 +387,39 @@ impl<T: Target> Control<T> {
         })
     }
 
+    /// Builds the action of an entry. Several actions need a table with an action selector.
+    fn actions(&self, table: &info::Table, calls: &[Call]) -> Result<p4::TableAction, String> {
+        let actions: Result<Vec<p4::Action>, String> =
+            calls.iter().map(|call| self.action(table, call)).collect();
+        let mut actions = actions?;
+        let action = match (table.implementation_id, actions.len()) {
+            (0, 1) => p4::table_action::Type::Action(actions.remove(0)),
+            (0, _) => {
+                return Err(format!(
+                    "table `{}` has no action selector: an entry of it has one action",
+                    name(&table.preamble)
+                ))
+            }
+            // An entry of an indirect table gets action profile members of its own.
+            _ => p4::table_action::Type::ActionProfileActionSet(p4::ActionProfileActionSet {
+                action_profile_actions: actions
+                    .into_iter()
+                    .map(|action| p4::ActionProfileAction {
+                        action: Some(action),
+                        weight: 1,
+                        ..Default::default()
+                    })
+                    .collect(),
+                ..Default::default()
+            }),
+        };
+        Ok(p4::TableAction {
+            r#type: Some(action),
+        })
+    }
+
     /// Builds an action of a table with its arguments.
-    fn action(&self, table: &info::Table, call: &Call) -> Result<p4::TableAction, String> {
+    fn action(&self, table: &info::Table, call: &Call) -> Result<p4::Action, String> {
         let actions = table.action_refs.iter().filter_map(|reference| {
             let mut actions = self.info.actions.iter();
             actions.find(|action| id(&action.preamble) == reference.id)
@@ -408,24 +441,9 @@ impl<T: Target> Control<T> {
             format!("table `{table}` has no action `{}`{near}", call.name)
         })?;
         let params = params(action, call)?;
-        let action = p4::Action {
+        Ok(p4::Action {
             action_id: id(&action.preamble),
             params,
-        };
-        let action = match table.implementation_id {
-            0 => p4::table_action::Type::Action(action),
-            // An entry of an indirect table gets an action profile member of its own.
-            _ => p4::table_action::Type::ActionProfileActionSet(p4::ActionProfileActionSet {
-                action_profile_actions: vec![p4::ActionProfileAction {
-                    action: Some(action),
-                    weight: 1,
-                    ..Default::default()
-                }],
-                ..Default::default()
-            }),
-        };
-        Ok(p4::TableAction {
-            r#type: Some(action),
         })
     }
 

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::fmt::Display;
 use std::time::Duration;
 
+use alfirk_bmv2::choices::Choice;
 use alfirk_bmv2::coverage::Covered;
 use alfirk_bmv2::trace::stops::{Override, Stops};
 use alfirk_bmv2::trace::TraceLine;
@@ -29,6 +30,8 @@ const MAX_EVENTS: usize = 100_000;
 pub struct Records {
     /// The steps of each packet.
     pub traces: bool,
+    /// The start and the end of each block among these steps.
+    pub blocks: bool,
     /// How often packets execute each place of the program.
     pub coverage: bool,
 }
@@ -48,7 +51,11 @@ impl Local {
     /// # Errors
     /// When the program cannot be loaded.
     pub fn start(json: &str, seed: u64, records: Records) -> Result<(Local, P4Info), String> {
-        let Records { traces, coverage } = records;
+        let Records {
+            traces,
+            blocks,
+            coverage,
+        } = records;
         // The server finds the loaded program in this cache.
         let mut programs = match traces {
             true => Programs::with_notes(),
@@ -73,6 +80,7 @@ impl Local {
             .set_forwarding_pipeline_config(&pipeline_config(&info, json), 0)
             .map_err(to_text)?;
         server.switch_mut().set_trace(traces);
+        server.switch_mut().set_block_trace(blocks);
         let now = 0;
         let local = Local {
             server,
@@ -94,6 +102,17 @@ impl Local {
     /// Returns the switch.
     pub fn switch(&self) -> &Switch {
         self.server.switch()
+    }
+
+    /// Starts taking what is left open from a script; see [`Switch::script_choices`].
+    pub fn script_choices(&mut self, script: Vec<u64>, fills_undefined: bool) {
+        let mut switch = self.server.switch_mut();
+        switch.script_choices(script, fills_undefined);
+    }
+
+    /// Ends the script, and returns the choices that were made.
+    pub fn take_choices(&mut self) -> Vec<Choice> {
+        self.server.switch_mut().take_choices()
     }
 
     /// Starts recording a debugger's stops; see [`Switch::record_stops`].

@@ -35,20 +35,70 @@ pub fn summary(test: &str, failures: &[Failure]) -> String {
     }
 }
 
+/// An expected packet.
+#[derive(Clone, Debug)]
+struct Expected {
+    /// Line of the test.
+    line: usize,
+    /// Pattern of the packet; `None` matches any packet.
+    pattern: Option<Pattern>,
+    /// Group of alternatives to which the packet belongs, and number of the alternative.
+    of: (usize, usize),
+}
+
 /// Received and expected packets by port.
 #[derive(Clone, Debug, Default)]
 pub struct Packets {
-    /// By port, the expected packets: line of the test and pattern; a pattern `None` matches any packet.
-    expected: BTreeMap<u32, Vec<(usize, Option<Pattern>)>>,
+    expected: BTreeMap<u32, Vec<Expected>>,
     received: BTreeMap<u32, Vec<Vec<u8>>>,
     /// Line of the `no_packet` command, if the test has one.
     no_packet_line: Option<usize>,
+    /// Groups of expected packets, each with the lines of its `or` commands. All commands `expect` without another command
+    /// between them are one group.
+    groups: Vec<Vec<usize>>,
+    /// Whether the last command was `expect` or `or`.
+    is_expecting: bool,
 }
+
+/// An alternative of a test: for each group of expected packets, the number of the alternative.
+pub type Variant = Vec<usize>;
+
+/// Maximum number of variants of a test: combinations of its alternatives.
+const MAX_VARIANTS: usize = 1024;
 
 impl Packets {
     /// Records a port to which the test sends a packet, so that packets from this port are compared.
     pub fn sent(&mut self, port: u32) {
         self.expected.entry(port).or_default();
+    }
+
+    /// Records a command that is neither `expect` nor `or`.
+    pub fn end_expectations(&mut self) {
+        self.is_expecting = false;
+    }
+
+    /// Records the command `or` on line `line`.
+    ///
+    /// # Errors
+    /// There are too many combinations.
+    pub fn or(&mut self, line: usize) -> Result<(), String> {
+        self.begin_expectations();
+        let group = self.groups.last_mut().expect("one was just begun");
+        group.push(line);
+        let variants = self.groups.iter().map(|group| group.len() + 1);
+        let all = variants.fold(1, usize::saturating_mul);
+        match all > MAX_VARIANTS {
+            true => Err(format!(
+                "the test has {all} combinations of alternatives; the limit is {MAX_VARIANTS}"
+            )),
+            false => Ok(()),
+        }
+    }
+
+    fn begin_expectations(&mut self) {
+        if !std::mem::replace(&mut self.is_expecting, true) {
+            self.groups.push(Vec::new());
+        }
     }
 
     /// Records a packet that left through a port.
@@ -73,8 +123,11 @@ impl Packets {
 
     /// Adds a packet that is expected at `port`, by line `line` of the test.
     pub fn expect(&mut self, port: u32, line: usize, pattern: Option<Pattern>) {
+        self.begin_expectations();
+        let group = self.groups.len() - 1;
+        let of = (group, self.groups[group].len());
         let expected = self.expected.entry(port).or_default();
-        expected.push((line, pattern));
+        expected.push(Expected { line, pattern, of });
     }
 
     /// Records the command `no_packet` on line `line`: no packets are expected at ports without `packet` or `expect`.
@@ -84,20 +137,81 @@ impl Packets {
 
     /// Returns whether each port has sent at least as many packets as expected so far.
     pub fn are_complete(&self) -> bool {
-        self.expected
-            .iter()
-            .all(|(port, expected)| self.received.get(port).map_or(0, Vec::len) >= expected.len())
+        self.variants().iter().any(|variant| {
+            self.expected.keys().all(|port| {
+                let received = self.received.get(port).map_or(0, Vec::len);
+                received >= self.expected_by(variant, *port).count()
+            })
+        })
+    }
+
+    /// Returns all combinations of alternatives, at least one.
+    fn variants(&self) -> Vec<Variant> {
+        let mut variants: Vec<Variant> = vec![Vec::new()];
+        for group in &self.groups {
+            let longer = variants.iter().flat_map(|variant| {
+                (0..=group.len()).map(|alternative| [&variant[..], &[alternative]].concat())
+            });
+            variants = longer.take(MAX_VARIANTS).collect();
+        }
+        variants
+    }
+
+    /// Returns the packets that a variant expects at a port.
+    fn expected_by<'a>(
+        &'a self,
+        variant: &'a Variant,
+        port: u32,
+    ) -> impl Iterator<Item = &'a Expected> {
+        let all = self.expected.get(&port).into_iter().flatten();
+        all.filter(
+            |Expected {
+                 of: (group, alternative),
+                 ..
+             }| variant[*group] == *alternative,
+        )
+    }
+
+    /// Returns the alternatives of the test: group, number, and line of the `or` command before it. Groups without `or` are left
+    /// out.
+    pub(crate) fn alternatives(&self) -> Vec<(usize, usize, Option<usize>)> {
+        let groups = self.groups.iter().enumerate();
+        groups
+            .filter(|(_, ors)| !ors.is_empty())
+            .flat_map(|(group, ors)| {
+                (0..=ors.len())
+                    .map(move |number| (group, number, number.checked_sub(1).map(|or| ors[or])))
+            })
+            .collect()
     }
 
     /// Compares received with expected packets, port by port and in order. Ports without commands in the test are
     /// ignored: p4c's tester has no interfaces for them.
     ///
+    /// Of a test with alternatives (`or`), those are compared of which the fewest checks fail.
+    ///
     /// `json`: BMv2 JSON of the program, whose headers messages name.
     pub fn failures(&self, json: &str) -> Vec<Failure> {
+        self.best_variant(json).1
+    }
+
+    /// Returns the combination of alternatives that agrees best with the received packets, and its failures.
+    pub(crate) fn best_variant(&self, json: &str) -> (Variant, Vec<Failure>) {
+        let variants = self.variants().into_iter();
+        let compared = variants.map(|variant| {
+            let failures = self.failures_of(&variant, json);
+            (variant, failures)
+        });
+        let best = compared.min_by_key(|(_, failures)| failures.len());
+        best.expect("there is at least one variant")
+    }
+
+    fn failures_of(&self, variant: &Variant, json: &str) -> Vec<Failure> {
         let mut failures = Vec::new();
-        for (port, expected) in &self.expected {
+        for port in self.expected.keys() {
+            let expected: Vec<&Expected> = self.expected_by(variant, *port).collect();
             let received = self.received.get(port).map_or(&[][..], Vec::as_slice);
-            for (position, (line, pattern)) in expected.iter().enumerate() {
+            for (position, Expected { line, pattern, .. }) in expected.iter().enumerate() {
                 let message = match (received.get(position), pattern) {
                     (None, _) => format!("expected a packet at port {port}, received none"),
                     (Some(_), None) => continue,
@@ -216,6 +330,36 @@ mod tests {
         let mut packets = Packets::default();
         packets.expect(1, 7, None);
         assert_eq!(packets.failures("")[0].line, Some(7));
+    }
+
+    #[test]
+    fn one_alternative_of_each_group_must_agree() {
+        let mut packets = Packets::default();
+        // A packet at port 1 or at port 2, then one at port 3 or none.
+        packets.expect(1, 1, None);
+        packets.or(2).expect("a few alternatives");
+        packets.expect(2, 3, None);
+        packets.end_expectations();
+        packets.expect(3, 5, None);
+        packets.or(6).expect("a few alternatives");
+        assert_eq!(packets.failures("").len(), 1);
+        packets.received(2, vec![1]);
+        assert_eq!(packets.best_variant(""), (vec![1, 1], Vec::new()));
+        packets.received(3, vec![1]);
+        assert_eq!(packets.best_variant(""), (vec![1, 0], Vec::new()));
+        // Both alternatives of a group are one packet too many.
+        packets.received(1, vec![1]);
+        assert_eq!(packets.failures("").len(), 1);
+    }
+
+    #[test]
+    fn combinations_of_alternatives_are_limited() {
+        let mut packets = Packets::default();
+        for line in 1..MAX_VARIANTS {
+            assert_eq!(packets.or(line), Ok(()));
+        }
+        let error = packets.or(MAX_VARIANTS).expect_err("too many");
+        assert!(error.contains("1025 combinations"), "{error}");
     }
 
     #[test]

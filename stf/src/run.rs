@@ -43,7 +43,11 @@ pub(crate) async fn command<T: Target>(
     packets: &mut Packets,
     line: &Line,
 ) -> Result<(), String> {
+    if !matches!(line.command, Command::Expect { .. } | Command::Or) {
+        packets.end_expectations();
+    }
     match &line.command {
+        Command::Or => packets.or(line.number),
         Command::Packet { port, data } => {
             packets.sent(*port);
             control.target().send(*port, data, packets)

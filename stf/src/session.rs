@@ -7,6 +7,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use alfirk_bmv2::choices::Choice;
 use alfirk_bmv2::coverage::Covered;
 use alfirk_bmv2::trace::stops::{Override, Stops};
 use alfirk_bmv2::trace::TraceLine;
@@ -15,7 +16,7 @@ use alfirk_p4runtime::p4::config::v1::P4Info;
 
 use crate::control::Control;
 use crate::local::{Local, Records};
-use crate::packets::{Failure, Packets};
+use crate::packets::{Failure, Packets, Variant};
 use crate::parse::{Command, CounterIndex, Line};
 use crate::run::{command, run};
 
@@ -63,8 +64,8 @@ impl Session {
     /// The reason why the switch or the session does not execute the command.
     pub fn execute(&mut self, line: &Line) -> Result<Option<Reading>, String> {
         match &line.command {
-            Command::Expect { .. } | Command::NoPacket => Err(
-                "`expect` and `no_packet` belong to a test; here the result shows all packets"
+            Command::Expect { .. } | Command::NoPacket | Command::Or => Err(
+                "`expect`, `or` and `no_packet` belong to a test; here the result shows all packets"
                     .to_owned(),
             ),
             Command::RegisterRead { name, index, .. } => {
@@ -133,6 +134,36 @@ impl Session {
             line: Some(line.number),
             message,
         })
+    }
+
+    /// Starts taking what is left open from a script; see [`Switch::script_choices`].
+    pub(crate) fn script_choices(&mut self, script: Vec<u64>, fills_undefined: bool) {
+        let local = self.control.target();
+        local.script_choices(script, fills_undefined);
+    }
+
+    /// Ends the script, and returns the choices that were made.
+    pub(crate) fn take_choices(&mut self) -> Vec<Choice> {
+        self.control.target().take_choices()
+    }
+
+    /// Returns the alternatives of the test that agree best with the packets, and the failed checks.
+    pub(crate) fn best_variant(&self) -> (Variant, Vec<Failure>) {
+        self.packets.best_variant(&self.json)
+    }
+
+    /// Returns the alternatives of a test: group, number, and line of the `or` command before it.
+    pub(crate) fn alternatives(&self, lines: &[Line]) -> Vec<(usize, usize, Option<usize>)> {
+        let mut packets = Packets::default();
+        for line in lines {
+            match &line.command {
+                Command::Expect { port, .. } => packets.expect(*port, line.number, None),
+                // Too many alternatives are an error of the command.
+                Command::Or => drop(packets.or(line.number)),
+                _ => packets.end_expectations(),
+            }
+        }
+        packets.alternatives()
     }
 
     /// Compares the packets that have left since the start with those that the executed commands expect.

@@ -13,7 +13,11 @@ use alfirk_packet_io::{link::LinkOptions, loss_filter::LossFilter, Clock};
 use clap::{Args, Parser, ValueEnum};
 
 use super::{
-    engine::PortDefaults, link_args::LinkArgs, thrift, tls::TlsFiles, trace::TraceFormat,
+    engine::PortDefaults,
+    link_args::LinkArgs,
+    thrift,
+    tls::TlsFiles,
+    trace::{TraceFormat, TraceOptions},
     SwitchError,
 };
 use alfirk_bmv2::{Engine, PreLimits, SwitchOptions};
@@ -127,6 +131,22 @@ pub struct SwitchArgs {
     /// Print every packet's path through the program; --trace=json for tools.
     #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text", help_heading = "Observation")]
     pub trace: Option<TraceFormat>,
+
+    /// Write traces to this file instead of standard output; as text without --trace.
+    #[arg(long, value_name = "FILE", help_heading = "Observation")]
+    pub trace_file: Option<PathBuf>,
+
+    /// Write the trace of each packet as BMv2 does: trace_N.txtpb in DIR, a PacketTrace in protobuf text format.
+    #[arg(long, value_name = "DIR", help_heading = "Observation")]
+    pub trace_dir: Option<PathBuf>,
+
+    /// Trace only received packets that meet a condition, such as 'IP.ttl < 5 and not UDP.dport == 53', and their copies.
+    #[arg(long, value_name = "CONDITION", help_heading = "Observation")]
+    pub trace_filter: Option<String>,
+
+    /// End tracing after this number of received packets; machine code runs the program from then on.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Observation")]
+    pub trace_count: Option<u64>,
 
     /// Serve Prometheus metrics at http://ADDR/metrics, such as 127.0.0.1:9100.
     #[arg(long, value_name = "ADDR", help_heading = "Observation")]
@@ -391,8 +411,8 @@ pub struct Config {
     pub pcap: Option<PathBuf>,
     /// LCOV file to which coverage is added.
     pub coverage: Option<PathBuf>,
-    /// Format in which traces are printed; `None` to print none.
-    pub trace: Option<TraceFormat>,
+    /// What is traced, and where traces are written.
+    pub trace: TraceOptions,
     /// Listening address of the Prometheus endpoint; `None` to serve no metrics.
     pub metrics: Option<SocketAddr>,
     /// Number of bytes of each frame that are logged; 0 for none.
@@ -511,6 +531,20 @@ impl SwitchArgs {
             warnings.push(format!("{}: ignored because of --no-p4", json.display()));
         }
 
+        let trace = TraceOptions {
+            format: self
+                .trace
+                .or(self.trace_file.is_some().then_some(TraceFormat::Text)),
+            file: self.trace_file.clone(),
+            dir: self.trace_dir.clone(),
+            filter: self.trace_filter.clone(),
+            count: self.trace_count,
+        };
+        if !trace.is_on() && (trace.filter.is_some() || trace.count.is_some()) {
+            return bad(
+                "--trace-filter and --trace-count need --trace, --trace-file or --trace-dir",
+            );
+        }
         if self.engine == Engine::Compiled && !Engine::HAS_COMPILER {
             let why = "this build has no compiler (feature jit); use --engine interpreter";
             return Err(SwitchError::BadInput(format!("--engine compiled: {why}")));
@@ -540,7 +574,7 @@ impl SwitchArgs {
             ring: (self.ring as usize) << 20,
             pcap: self.pcap.clone(),
             coverage: self.coverage.clone(),
-            trace: self.trace,
+            trace,
             metrics: self.metrics,
             dump_packet_data: self.dump_packet_data,
             thrift: self.thrift(&target),
@@ -806,12 +840,15 @@ mod tests {
 
     #[test]
     fn traces_are_text_by_default() {
-        assert_eq!(parse("--no-p4").unwrap().trace, None);
+        assert!(!parse("--no-p4").unwrap().trace.is_on());
         let config = parse("--trace main.json").unwrap();
-        assert_eq!(config.trace, Some(TraceFormat::Text));
+        assert_eq!(config.trace.format, Some(TraceFormat::Text));
         assert_eq!(config.json, Some("main.json".into()));
         let config = parse("--trace=json main.json").unwrap();
-        assert_eq!(config.trace, Some(TraceFormat::Json));
+        assert_eq!(config.trace.format, Some(TraceFormat::Json));
+        let config = parse("--trace-file t.txt --trace-count 3 main.json").unwrap();
+        assert_eq!(config.trace.format, Some(TraceFormat::Text));
+        assert_eq!(config.trace.count, Some(3));
     }
 
     #[test]
@@ -843,6 +880,7 @@ mod tests {
         assert!(why("--no-p4 --port-drop 3=in,1").contains("port 3 has no interface"));
         assert!(why("--no-p4 -i 1@a --port-drop 1=in,x").contains("is not a number"));
         assert!(why("--no-p4 -- --grpc-server-addr nonsense").contains("nonsense"));
+        assert!(why("--no-p4 --trace-count 2").contains("need --trace"));
         assert!(why("--no-p4 -- --no-such-flag").contains("--no-such-flag"));
     }
 }

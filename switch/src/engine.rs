@@ -31,9 +31,10 @@ use super::{
     send_thread::{SendThread, SentBatch},
     stream_queue::StreamSender,
     thrift,
-    trace::{TraceFormat, TracePrinter},
+    trace::TraceWriter,
 };
 use alfirk_bmv2::coverage::Covered;
+use alfirk_bmv2::trace::FrameFilter;
 use alfirk_bmv2::{QueueState, Queued};
 use alfirk_p4rt::{ClientId, Event, Server};
 
@@ -60,7 +61,7 @@ pub struct Engine {
     /// Time of the clock in nanoseconds at the start of the switch. The switch's time counts from it, as in BMv2.
     started_at: u64,
     batch: ReceiveBatch,
-    trace: Option<TracePrinter>,
+    trace: Option<TraceWriter>,
     logs: bool,
     dump: Dump,
     /// Options of ports added at run time.
@@ -121,10 +122,14 @@ impl Engine {
         self.started_at = clock.now();
     }
 
-    /// Enables printing of traces in this format.
-    pub fn trace(&mut self, format: TraceFormat) {
-        self.server.switch_mut().set_trace(true);
-        self.trace = Some(TracePrinter::new(format));
+    /// Enables traces of the frames that meet a filter. `has_blocks`: whether they have the start and the end of each block.
+    pub fn trace(&mut self, writer: TraceWriter, filter: Option<FrameFilter>, has_blocks: bool) {
+        let mut switch = self.server.switch_mut();
+        switch.set_trace(true);
+        switch.set_block_trace(has_blocks);
+        switch.set_trace_filter(filter);
+        drop(switch);
+        self.trace = Some(writer);
     }
 
     /// Enables logging of packets in BMv2's format.
@@ -345,11 +350,27 @@ impl Engine {
     }
 
     fn print_trace(&mut self) {
-        if let Some(printer) = &mut self.trace {
-            printer.print(&self.server.take_trace());
+        if self.trace.is_some() {
+            self.write_trace();
         }
         if self.logs {
             logging::log_packets(&self.server.take_log());
+        }
+    }
+
+    /// Writes the trace since the last call. Tracing ends when the last packet of its count has left the switch.
+    fn write_trace(&mut self) {
+        let Some(writer) = &mut self.trace else {
+            return;
+        };
+        writer.write(&self.server.take_trace());
+        if writer.is_done() {
+            writer.finish();
+            self.trace = None;
+            self.server.switch_mut().set_trace(false);
+        } else if writer.is_full() {
+            let nothing = FrameFilter::new(|_| false);
+            self.server.switch_mut().set_trace_filter(Some(nothing));
         }
     }
 
@@ -457,6 +478,9 @@ impl Engine {
 
     fn finish(mut self) {
         self.send_all();
+        if let Some(writer) = &mut self.trace {
+            writer.finish();
+        }
         self.wait_for_send_thread();
         self.count_not_received();
         self.flush_captures();

@@ -57,7 +57,7 @@ pub use thrift::{
 };
 #[cfg(not(feature = "tls"))]
 pub use tls::NO_TLS;
-pub use trace::TraceFormat;
+pub use trace::{TraceFormat, TraceOptions};
 
 use self::{
     command::{Command, CommandSender},
@@ -117,7 +117,7 @@ pub fn run(args: &SwitchArgs) -> Result<(), SwitchError> {
     let grpc = grpc_server(&config)?;
     // The answer is valid only after the log has been set up.
     let logs = logging::logs_packets();
-    let is_recorded = logs || config.trace.is_some();
+    let is_recorded = logs || config.trace.is_on();
     let programs = match is_recorded {
         true => Programs::with_notes(),
         false => Programs::default(),
@@ -130,14 +130,21 @@ pub fn run(args: &SwitchArgs) -> Result<(), SwitchError> {
         }
         None => programs,
     };
-    let programs = compilation::compiling(programs, config.switch.engine, is_recorded);
+    let programs = compilation::compiling(
+        programs,
+        config.switch.engine,
+        // After the last packet of the count the program is no longer recorded.
+        logs || is_recorded && config.trace.count.is_none(),
+    );
     let (switch, text) = load(&config, &programs)?;
+    let trace_filter = config.trace.frame_filter(text.as_deref())?;
     let server = Server::with_programs(switch, programs.clone());
     let (commands, queue) = command::commands().map_err(|e| failed("event queue", &e))?;
     let mut engine = Engine::new(server, queue, config.port_defaults())
         .map_err(|e| failed("epoll and netlink", &e))?;
-    if let Some(format) = config.trace {
-        engine.trace(format);
+    if config.trace.is_on() {
+        let writer = trace::TraceWriter::new(&config.trace)?;
+        engine.trace(writer, trace_filter, config.trace.has_blocks());
     }
     if logs {
         engine.log_packets();
@@ -184,7 +191,7 @@ pub fn run(args: &SwitchArgs) -> Result<(), SwitchError> {
                 address,
                 ..*settings
             },
-            text,
+            text.clone(),
         );
         thrift::serve(listener, commands.clone(), programs).map_err(|e| failed("a thread", &e))?;
         // If stdout is closed, clients can still connect.
@@ -198,14 +205,13 @@ pub fn run(args: &SwitchArgs) -> Result<(), SwitchError> {
     runtime.block_on(serve(&config, grpc, commands, engine))
 }
 
-/// Creates the switch and loads its initial program. Also returns the program's JSON text for Thrift clients.
+/// Creates the switch and loads its initial program. Also returns the program's JSON text.
 fn load(config: &Config, programs: &Programs) -> Result<(Switch, Option<Arc<str>>), SwitchError> {
     let mut switch = Switch::new(config.switch.clone());
     if let Some(path) = &config.json {
         let text = read(path)?;
         switch.load(programs.load(&text).map_err(|error| bad(path, &error))?);
-        let text = config.thrift.is_some().then(|| text.into());
-        return Ok((switch, text));
+        return Ok((switch, Some(text.into())));
     }
     Ok((switch, None))
 }

@@ -40,7 +40,7 @@ fn apply_recorded(vm: &mut Interpreter, phv: &mut [u64], at: usize) -> (Option<P
     let key = key.collect();
     let entries = &vm.state.tables[at];
     let entry = entries.peek(phv).map(|place| entries.handle(place).0);
-    let traces = vm.state.recorder.as_ref().is_some_and(|r| r.traces);
+    let traces = vm.state.recorder.as_ref().is_some_and(|r| r.is_tracing());
     let others = match traces {
         true => candidates(program, table, entries, entry, phv),
         false => Vec::new(),
@@ -196,7 +196,12 @@ pub(crate) fn look_up(vm: &mut Interpreter, phv: &mut [u64], at: usize) -> (Opti
             let Some(group) = group else {
                 return (None, table.after_miss);
             };
+            let chosen = match &mut state.random.choices {
+                Some(choices) => choices.member(&table.name, &group.members()),
+                None => None,
+            };
             let hash = match program.profiles[profile].selector.as_ref() {
+                _ if chosen.is_some() => 0,
                 Some(selector) => selector_hash(
                     selector,
                     program,
@@ -208,7 +213,7 @@ pub(crate) fn look_up(vm: &mut Interpreter, phv: &mut [u64], at: usize) -> (Opti
                 ),
                 None => 0,
             };
-            match group.choose(hash) {
+            match chosen.or_else(|| group.choose(hash)) {
                 Some(member) => member,
                 None => return (None, table.on_hit.unwrap_or(table.after_miss)),
             }

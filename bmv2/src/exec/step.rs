@@ -171,7 +171,7 @@ fn note(program: &LoadedProgram, state: &mut State, phv: &mut [u64], index: u16)
     recorder.changes(program, phv);
     let access = access(program, phv, note);
     recorder.log(|| log_note(state, phv, note, access.as_ref()));
-    if recorder.traces {
+    if recorder.is_tracing() {
         if let Some(event) = trace_note(state, note, access.as_ref()) {
             recorder.record(event);
         }

@@ -1,17 +1,27 @@
 //! Random numbers from a seed: equal seeds and packets give equal runs.
 
+use crate::choices::Choices;
+
 /// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators").
 #[derive(Clone, Debug)]
 pub struct Random {
     state: u64,
+    /// Choices that replace the random numbers, if there is a script.
+    pub choices: Option<Box<Choices>>,
 }
 
 impl Random {
     pub fn new(seed: u64) -> Random {
-        Random { state: seed }
+        Random {
+            state: seed,
+            choices: None,
+        }
     }
 
     pub fn next(&mut self) -> u64 {
+        if let Some(choices) = &mut self.choices {
+            return choices.number(0, u64::MAX);
+        }
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.state;
         z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -21,6 +31,9 @@ impl Random {
 
     /// Returns a uniform number in `low..=high`; `low` if `low > high`, which P4 leaves undefined.
     pub fn between(&mut self, low: u64, high: u64) -> u64 {
+        if let Some(choices) = &mut self.choices {
+            return choices.number(low, high);
+        }
         let Some(span) = high.checked_sub(low) else {
             return low;
         };

@@ -2,12 +2,33 @@
 
 use super::expr::{Dest, HeaderRef};
 use super::{find, LoadError, Loader, Scope};
-use crate::coverage::SiteKind;
+use crate::coverage::{Count, SiteKind};
 use crate::exec::node::{Kind, Node, Unary};
 use crate::exec::ops::{Op, Slot, Test};
 use crate::exec::words::param_words;
 use crate::program::{Action, DynHeader, DynHeaderOp, DynRef, LogMessage, Note, Param};
 use alfirk_bmv2_json::{Expr, Operator, Primitive, PrimitiveCall, SourceInfo};
+use rustc_hash::FxHashMap;
+
+/// The jumps to a primitive.
+#[derive(Default)]
+struct Jumps {
+    /// Number of jumps.
+    all: usize,
+    /// Numbers of executions of the jumps that were compiled, where they are known.
+    seen: Vec<Option<Count>>,
+}
+
+impl Jumps {
+    /// Returns the number of executions of the primitive that is reached by these jumps and by `line`, if it is known.
+    fn joined(&self, line: Option<Count>) -> Option<Count> {
+        let mut sum = line.filter(|_| self.seen.len() == self.all)?;
+        for jump in &self.seen {
+            sum = sum.plus(jump.as_ref()?);
+        }
+        Some(sum)
+    }
+}
 
 impl Loader<'_> {
     pub(super) fn compile_actions(&mut self) -> Result<(), LoadError> {
@@ -78,18 +99,13 @@ impl Loader<'_> {
     ) -> Result<(), LoadError> {
         let mut starts = Vec::with_capacity(calls.len() + 1);
         let mut jumps: Vec<(usize, usize)> = Vec::new();
-        let has_jumps = calls.iter().any(|call| {
-            matches!(
-                call.primitive,
-                Primitive::Jump { .. } | Primitive::JumpIfZero { .. }
-            )
-        });
+        let mut incoming = self.jumps_by_target(calls, scope)?;
         let mut last = None;
-        for call in calls {
+        for (number, call) in calls.iter().enumerate() {
             starts.push(self.pc());
-            // Jumps may lead to each of the statements.
-            if has_jumps {
-                self.end_line();
+            if let Some(jumps) = incoming.get(&number) {
+                let line = self.line();
+                self.begin_line(jumps.joined(line));
             }
             let (name, info) = (call.primitive.name(), call.source_info.as_ref());
             let at = match info {
@@ -112,6 +128,12 @@ impl Loader<'_> {
                 Primitive::Jump { target } => {
                     let target = self.jump_target(target, calls.len(), scope)?;
                     jumps.push((self.emit(Op::Jump { to: 0 }), target));
+                    let line = self.line();
+                    if let Some(at) = incoming.get_mut(&target) {
+                        at.seen.push(line);
+                    }
+                    // What follows is reached by jumps only.
+                    self.begin_line(Some(Count::default()));
                 }
                 Primitive::JumpIfZero { condition, target } => {
                     let cond = self.node(condition, scope)?;
@@ -119,6 +141,10 @@ impl Loader<'_> {
                     let is_set = Node::new(Kind::Unary(Unary::NonZero, Box::new(cond)));
                     let taken = self.branch(&is_set, false)?;
                     let taken = self.cover_outcomes(taken, info);
+                    let otherwise = self.take_otherwise();
+                    if let Some(at) = incoming.get_mut(&target) {
+                        at.seen.push(otherwise);
+                    }
                     jumps.extend(taken.into_iter().map(|jump| (jump, target)));
                 }
                 primitive => {
@@ -137,10 +163,35 @@ impl Loader<'_> {
             self.end_statement();
         }
         starts.push(self.pc());
+        if let Some(jumps) = incoming.get(&calls.len()) {
+            let line = self.line();
+            self.begin_line(jumps.joined(line));
+        }
         for (jump, target) in jumps {
             self.patch(jump, starts[target]);
         }
         Ok(())
+    }
+
+    /// Returns the jumps of primitives to each of them, none of which is seen.
+    fn jumps_by_target(
+        &mut self,
+        calls: &[PrimitiveCall],
+        scope: Scope,
+    ) -> Result<FxHashMap<usize, Jumps>, LoadError> {
+        let mut jumps: FxHashMap<usize, Jumps> = FxHashMap::default();
+        if !self.options.coverage {
+            return Ok(jumps);
+        }
+        for call in calls {
+            if let Primitive::Jump { target } | Primitive::JumpIfZero { target, .. } =
+                &call.primitive
+            {
+                let target = self.jump_target(target, calls.len(), scope)?;
+                jumps.entry(target).or_default().all += 1;
+            }
+        }
+        Ok(jumps)
     }
 
     fn jump_target(&mut self, expr: &Expr, count: usize, scope: Scope) -> Result<usize, LoadError> {

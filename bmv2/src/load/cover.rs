@@ -1,9 +1,10 @@
 //! Coverage: counters in the code, and the sites that they count.
 //!
-//! A counter is at the beginning of each straight line of code. Statements of one line share it.
+//! A counter is at the beginning of each straight line of code. Statements of one line share it. A line whose number of
+//! executions follows from other counters has none: that of an outcome of a condition, or after both have joined.
 
 use super::Loader;
-use crate::coverage::{SiteKind, Sites};
+use crate::coverage::{Count, SiteKind, Sites};
 use crate::exec::ops::Op;
 use crate::program::{source, ParserStep};
 use alfirk_bmv2_json::{self as json, SourceInfo};
@@ -13,7 +14,9 @@ use rustc_hash::FxHashMap;
 #[derive(Debug, Default)]
 pub(super) struct Cover<'a> {
     pub sites: Sites,
-    line: Option<u32>,
+    line: Option<Count>,
+    /// The number of executions of the code that follows a condition that does not hold.
+    otherwise: Option<Count>,
     /// Actions by the position of their first statement, for calls that the compiler has inlined.
     actions: FxHashMap<(&'a str, u64, u64), &'a json::Action>,
     /// Id of the action whose body is compiled.
@@ -65,6 +68,21 @@ impl<'a> Loader<'a> {
         self.cover.line = None;
     }
 
+    /// Returns the number of executions of the current line of code, if it is known.
+    pub(super) fn line(&self) -> Option<Count> {
+        self.cover.line.clone()
+    }
+
+    /// Begins a line of code with this number of executions; `None` if it must be counted.
+    pub(super) fn begin_line(&mut self, count: Option<Count>) {
+        self.cover.line = count;
+    }
+
+    /// Takes the number of executions of the code that follows if the last condition does not hold, if it is known.
+    pub(super) fn take_otherwise(&mut self) -> Option<Count> {
+        self.cover.otherwise.take()
+    }
+
     /// Adds a site at the current point of the code, if the program is loaded for coverage and the position is known.
     pub(super) fn cover(&mut self, kind: impl FnOnce() -> SiteKind, info: Option<&SourceInfo>) {
         if let Some(counter) = self.add_site(kind, info) {
@@ -80,11 +98,15 @@ impl<'a> Loader<'a> {
         info: Option<&SourceInfo>,
     ) -> Option<u32> {
         let info = self.coverable(info)?;
-        let of_line = self.cover.line;
-        let counter = of_line.unwrap_or_else(|| self.cover.sites.allocate(1));
-        self.cover.line = Some(counter);
-        self.cover.sites.add(kind(), source(info), counter);
-        of_line.is_none().then_some(counter)
+        let counter = match self.cover.line {
+            Some(_) => None,
+            None => Some(self.cover.sites.allocate(1)),
+        };
+        let count = self.cover.line.take();
+        let count = count.unwrap_or_else(|| counter.map(Count::of).unwrap_or_default());
+        self.cover.line = Some(count.clone());
+        self.cover.sites.add(kind(), source(info), count);
+        counter
     }
 
     /// Adds the beginning of the action whose first statement is at a position.
@@ -133,24 +155,36 @@ impl<'a> Loader<'a> {
     }
 
     /// Adds both outcomes of a condition after its jumps, which are taken if it does not hold. Returns the jumps that are
-    /// taken then.
+    /// taken then. The line of code that follows is that of the condition that holds; [`Loader::take_otherwise`] returns the
+    /// count of the other one.
     pub(super) fn cover_outcomes(
         &mut self,
         jumps: Vec<usize>,
         info: Option<&SourceInfo>,
     ) -> Vec<usize> {
-        if self.coverable(info).is_none() {
+        let Some(of) = self.coverable(info) else {
+            self.end_line();
+            self.cover.otherwise = None;
+            return jumps;
+        };
+        let of_condition = self.cover.line.take();
+        self.cover(|| SiteKind::Branch { holds: true }, info);
+        let of_true = self.cover.line.take().unwrap_or_default();
+        if let Some(all) = of_condition {
+            let of_false = all.minus(&of_true);
+            let kind = SiteKind::Branch { holds: false };
+            self.cover.sites.add(kind, source(of), of_false.clone());
+            self.cover.otherwise = Some(of_false);
+            self.cover.line = Some(of_true);
             return jumps;
         }
-        self.end_line();
-        self.cover(|| SiteKind::Branch { holds: true }, info);
         let over = self.emit(Op::Jump { to: 0 });
         self.land(jumps);
-        self.end_line();
         self.cover(|| SiteKind::Branch { holds: false }, info);
+        self.cover.otherwise = self.cover.line.take();
         let jump = self.emit(Op::Jump { to: 0 });
         self.land(vec![over]);
-        self.end_line();
+        self.cover.line = Some(of_true);
         vec![jump]
     }
 
@@ -184,7 +218,7 @@ impl<'a> Loader<'a> {
             false => SiteKind::Statement,
             true => SiteKind::Case { next: next() },
         };
-        self.cover.sites.add(kind, source(info), counter);
+        self.cover.sites.add(kind, source(info), Count::of(counter));
         Some(counter)
     }
 
@@ -211,7 +245,7 @@ impl<'a> Loader<'a> {
             kinds.push((kind, first + 2 + number));
         }
         for (kind, counter) in kinds {
-            self.cover.sites.add(kind, source(info), counter);
+            self.cover.sites.add(kind, source(info), Count::of(counter));
         }
         Some(first)
     }

@@ -2,7 +2,7 @@
 
 use super::parser::missing;
 use super::{find, number, LoadError, Loader, Scope};
-use crate::coverage::SiteKind;
+use crate::coverage::{Count, SiteKind};
 use crate::exec::node::Kind;
 use crate::exec::ops::{Op, Pc, Slot};
 use crate::program::{
@@ -140,13 +140,18 @@ impl<'a> Loader<'a> {
             },
             fixes: Vec::new(),
             pending: Vec::new(),
+            predecessors: match self.options.coverage {
+                true => predecessors(pipeline),
+                false => FxHashMap::default(),
+            },
+            lines: FxHashMap::default(),
         };
         // Unreachable nodes are compiled too, to validate their names.
         flow.pending.extend(names.iter().rev());
-        self.chain(pipeline.init_table.as_deref(), &nodes, &mut flow)?;
+        self.chain(pipeline.init_table.as_deref(), true, &nodes, &mut flow)?;
         while let Some(name) = flow.pending.pop() {
             if !flow.labels.at.contains_key(name) {
-                self.chain(Some(name), &nodes, &mut flow)?;
+                self.chain(Some(name), false, &nodes, &mut flow)?;
             }
         }
         for (jump, name) in flow.fixes {
@@ -156,10 +161,12 @@ impl<'a> Loader<'a> {
         Ok((start, flow.labels))
     }
 
-    /// Compiles a node and the nodes that follow it, up to the next branch or to a node that is compiled already.
+    /// Compiles a node and the nodes that follow it, up to the next branch or to a node that is compiled already. `is_next`:
+    /// whether the node follows the code before it.
     fn chain(
         &mut self,
         first: Option<&'a str>,
+        mut is_next: bool,
         nodes: &FxHashMap<&'a str, Node<'a>>,
         flow: &mut Flow<'a>,
     ) -> Result<(), LoadError> {
@@ -185,7 +192,12 @@ impl<'a> Loader<'a> {
             };
             flow.labels.at.insert(name, self.pc());
             self.locate(None);
-            self.end_line();
+            if let Some(line) = flow.lines.remove(name) {
+                self.begin_line(Some(line));
+            } else if !is_next || flow.predecessors.get(name) != Some(&1) {
+                self.end_line();
+            }
+            is_next = true;
             match *node {
                 Node::Table(table, json) => match self.inline(json)? {
                     Some(next) => current = next,
@@ -224,8 +236,12 @@ impl<'a> Loader<'a> {
                         self.land(vec![over]);
                     }
                     jumps = self.cover_outcomes(jumps, json.source_info.as_ref());
+                    let otherwise = self.take_otherwise();
                     match json.false_next.as_deref() {
                         Some(next) => {
+                            if flow.predecessors.get(next) == Some(&1) {
+                                flow.lines.extend(otherwise.map(|line| (next, line)));
+                            }
                             flow.fixes
                                 .extend(jumps.into_iter().map(|jump| (jump, next)));
                             flow.pending
@@ -246,6 +262,8 @@ impl<'a> Loader<'a> {
                     self.locate(json.source_info.as_ref());
                     self.cover(|| SiteKind::Statement, json.source_info.as_ref());
                     self.emit(Op::Call { action });
+                    // The action may end the pipeline.
+                    self.end_line();
                     current = json.next_node.as_deref();
                 }
             }
@@ -298,6 +316,7 @@ impl<'a> Loader<'a> {
             .any(|call| matches!(call.primitive, json::Primitive::Exit { .. }))
         {
             self.emit(Op::EndIfExit);
+            self.end_line();
         }
         let named = |wanted: &str| table.next_tables.iter().find(|(n, _)| n == wanted);
         let next = named("__MISS__")
@@ -648,6 +667,48 @@ struct Flow<'a> {
     /// Jumps whose targets must be set, each with the name of the node that it leads to.
     fixes: Vec<(usize, &'a str)>,
     pending: Vec<&'a str>,
+    /// For coverage, the number of nodes before each node; the start of the pipeline is one.
+    predecessors: FxHashMap<&'a str, usize>,
+    /// For coverage, the number of executions of nodes that are not compiled yet, where it is known.
+    lines: FxHashMap<&'a str, Count>,
+}
+
+/// Returns the number of nodes before each node of a pipeline, with its start.
+fn predecessors(pipeline: &Pipeline) -> FxHashMap<&str, usize> {
+    let of_tables = pipeline.tables.iter().map(|table| {
+        let nexts = table.next_tables.iter().map(|(_, next)| next);
+        let nexts = nexts.chain([&table.base_default_next]);
+        nexts.filter_map(|next| next.as_deref()).collect()
+    });
+    let of_conditionals = pipeline.conditionals.iter().map(|condition| {
+        // Both outcomes are counted, so that a node that follows both has two predecessors.
+        let nexts = [&condition.true_next, &condition.false_next];
+        nexts
+            .into_iter()
+            .filter_map(|next| next.as_deref())
+            .collect()
+    });
+    let of_calls = pipeline
+        .action_calls
+        .iter()
+        .map(|call| call.next_node.as_deref().into_iter().collect());
+    let first = pipeline.init_table.as_deref().into_iter().collect();
+    let mut predecessors: FxHashMap<&str, usize> = FxHashMap::default();
+    let of_nodes = of_tables.map(|mut nexts: Vec<&str>| {
+        nexts.sort_unstable();
+        nexts.dedup();
+        nexts
+    });
+    for nexts in of_nodes
+        .chain(of_conditionals)
+        .chain(of_calls)
+        .chain([first])
+    {
+        for next in nexts {
+            *predecessors.entry(next).or_default() += 1;
+        }
+    }
+    predecessors
 }
 
 /// Code positions of the nodes (tables, conditionals, calls) of a pipeline's control flow.

@@ -22,6 +22,8 @@ pub(crate) struct Pool {
     frames: Vec<SharedFrame>,
     /// Whether all words of packets have defined values, since the switch records their changes.
     pub is_recorded: bool,
+    /// Words whose initial values are undefined, with the bits that are set in them.
+    pub undefined: Vec<(u16, u64)>,
 }
 
 impl Pool {
@@ -29,6 +31,7 @@ impl Pool {
     pub fn fork(&self) -> Pool {
         Pool {
             is_recorded: self.is_recorded,
+            undefined: self.undefined.clone(),
             ..Pool::default()
         }
     }
@@ -38,18 +41,32 @@ impl Pool {
         match self.packets.pop() {
             Some(mut packet) => {
                 match self.is_recorded {
-                    true => program.layout.clear(&mut packet.words),
+                    true => {
+                        program.layout.clear(&mut packet.words);
+                        self.fill_undefined(&mut packet.words);
+                    }
                     false => program.layout.clear_live(&mut packet.words),
                 }
                 packet.frame = Some(frame);
                 packet
             }
-            None => Box::new(Packet {
-                words: program.layout.initial.clone().into_boxed_slice(),
-                frame: Some(frame),
-                payload: 0,
-                ctx: Context::default(),
-            }),
+            None => {
+                let mut words = program.layout.initial.clone().into_boxed_slice();
+                self.fill_undefined(&mut words);
+                Box::new(Packet {
+                    words,
+                    frame: Some(frame),
+                    payload: 0,
+                    ctx: Context::default(),
+                })
+            }
+        }
+    }
+
+    /// Sets all bits of undefined values, if the switch is to show what depends on them.
+    fn fill_undefined(&self, words: &mut [u64]) {
+        for (slot, mask) in &self.undefined {
+            words[usize::from(*slot)] |= mask;
         }
     }
 

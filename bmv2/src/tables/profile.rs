@@ -124,6 +124,17 @@ impl GroupState {
         }
     }
 
+    /// Returns the ids of the members that hash values can select, in ascending order.
+    pub fn members(&self) -> Vec<u32> {
+        let mut end = 0;
+        let choices = self.choices.iter().filter(|(up_to, _)| {
+            let has_weight = *up_to > end;
+            end = *up_to;
+            has_weight
+        });
+        choices.map(|(_, id)| *id).collect()
+    }
+
     /// Returns the member that a hash value selects; `None` when the group is empty.
     pub fn choose(&self, hash: u64) -> Option<u32> {
         let point = hash.checked_rem(self.total)?;

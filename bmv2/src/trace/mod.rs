@@ -11,11 +11,38 @@ mod tree;
 mod variables;
 
 use serde::Serialize;
+use std::fmt;
+use std::sync::Arc;
 
 pub(crate) use self::candidates::candidates;
 pub(crate) use self::recorder::Recorder;
 pub use self::tree::{trees, PacketTree};
 pub use self::variables::{Variable, VariableKind};
+
+/// A function of a frame's bytes.
+type Condition = dyn Fn(&[u8]) -> bool + Send + Sync;
+
+/// A condition on received frames.
+#[derive(Clone)]
+pub struct FrameFilter(Arc<Condition>);
+
+impl FrameFilter {
+    /// Creates a filter from a function of the frame's bytes.
+    pub fn new(holds: impl Fn(&[u8]) -> bool + Send + Sync + 'static) -> FrameFilter {
+        FrameFilter(Arc::new(holds))
+    }
+
+    /// Whether a frame meets the condition.
+    pub fn holds(&self, frame: &[u8]) -> bool {
+        (self.0)(frame)
+    }
+}
+
+impl fmt::Debug for FrameFilter {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("FrameFilter")
+    }
+}
 
 /// A line of a trace: one step of one packet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -41,6 +68,14 @@ pub enum TraceEvent {
         port: u32,
         /// Length of the frame in bytes.
         bytes: usize,
+    },
+    /// A block of the program has started or ended. Recorded only on request
+    /// ([`Switch::set_block_trace`](crate::Switch::set_block_trace)).
+    Block {
+        /// Name of the block: `parser`, `ingress`, `egress` or `deparser`; on Tofino with the gress in front.
+        block: &'static str,
+        /// Whether the block has started; `false` if it has ended.
+        starts: bool,
     },
     /// The parser has finished parsing the packet.
     Parsed {

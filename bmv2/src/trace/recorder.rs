@@ -1,7 +1,7 @@
 //! The recorder of a switch.
 
 use super::stops::StopRecorder;
-use super::{TraceEvent, TraceLine};
+use super::{FrameFilter, TraceEvent, TraceLine};
 use crate::exec::headers::is_valid;
 use crate::exec::words::words_of;
 use crate::numbers::number;
@@ -20,6 +20,8 @@ pub(crate) struct Recorder {
     states: Vec<String>,
     /// Whether traces of packets are recorded.
     pub traces: bool,
+    /// Whether traces have the start and the end of each block.
+    pub blocks: bool,
     /// Whether the packet log is recorded.
     pub logs: bool,
     /// Number of frames logged under previous programs.
@@ -28,6 +30,10 @@ pub(crate) struct Recorder {
     copy: u32,
     /// Number of copies made of each packet, for the last [`COUNTED_PACKETS`] packets.
     copies: Vec<u32>,
+    /// Whether each of these packets does not meet the filter.
+    skipped: Vec<bool>,
+    /// Condition on the frames that are traced.
+    pub filter: Option<FrameFilter>,
     pub lines: Vec<TraceLine>,
     pub log: Vec<LogLine>,
     /// Stops of a debugger, if there is one.
@@ -48,6 +54,7 @@ impl Recorder {
             logs,
             logged,
             copies: vec![0; if logs || traces { COUNTED_PACKETS } else { 0 }],
+            skipped: vec![false; if traces { COUNTED_PACKETS } else { 0 }],
             ..Recorder::default()
         }
     }
@@ -64,13 +71,26 @@ impl Recorder {
     }
 
     /// Starts recording a received packet, and returns its number.
-    pub fn begin(&mut self) -> u64 {
+    pub fn begin(&mut self, frame: &[u8]) -> u64 {
         self.packets += 1;
         let number = self.packets;
+        let is_chosen = self
+            .filter
+            .as_ref()
+            .is_none_or(|filter| filter.holds(frame));
         if let Some(copies) = self.copies_of(number) {
             *copies = 0;
         }
+        if let Some(skipped) = self.skipped.get_mut(number as usize % COUNTED_PACKETS) {
+            *skipped = !is_chosen;
+        }
         number
+    }
+
+    /// Whether the steps of the selected packet are traced.
+    pub fn is_tracing(&self) -> bool {
+        let skipped = self.skipped.get(self.packet as usize % COUNTED_PACKETS);
+        self.traces && !skipped.copied().unwrap_or(false)
     }
 
     /// Returns the number of the next copy of a packet, counted from 1.
@@ -87,7 +107,7 @@ impl Recorder {
 
     pub fn record(&mut self, event: TraceEvent) {
         let (packet, copy) = (self.packet, self.copy);
-        if self.traces && self.lines.len() < MAX_LINES {
+        if self.is_tracing() && self.lines.len() < MAX_LINES {
             if let Some(stops) = &mut self.stops {
                 stops.line((packet, copy), &event);
             }
@@ -115,10 +135,22 @@ impl Recorder {
         (self.packet, self.copy)
     }
 
-    /// Sets the block that processes the packet, for a debugger.
-    pub fn enter_block(&mut self, name: &'static str) {
+    /// Sets the block that processes the packet, and records its start.
+    pub fn enter_block(&mut self, block: &'static str) {
         if let Some(stops) = &mut self.stops {
-            stops.enter_block(name);
+            stops.enter_block(block);
+        }
+        self.block(block, true);
+    }
+
+    /// Records the end of a block.
+    pub fn leave_block(&mut self, block: &'static str) {
+        self.block(block, false);
+    }
+
+    fn block(&mut self, block: &'static str, starts: bool) {
+        if self.blocks {
+            self.record(TraceEvent::Block { block, starts });
         }
     }
 
@@ -134,7 +166,7 @@ impl Recorder {
     }
 
     pub fn parser_state(&mut self, name: &str) {
-        if self.traces {
+        if self.is_tracing() {
             self.states.push(name.to_owned());
         }
         self.log(|| Step::State(name.to_owned()));
@@ -142,7 +174,7 @@ impl Recorder {
 
     /// Records the result of the parser.
     pub fn parsed(&mut self, program: &LoadedProgram, phv: &[u64], payload: usize) {
-        if !self.traces {
+        if !self.is_tracing() {
             return;
         }
         let headers = program.layout.headers.iter();
@@ -165,7 +197,7 @@ impl Recorder {
     /// Records the fields that have changed since the last call.
     pub fn changes(&mut self, program: &LoadedProgram, phv: &[u64]) {
         let end = program.layout.state_end;
-        if !self.traces || self.seen.get(..end) == phv.get(..end) {
+        if !self.is_tracing() || self.seen.get(..end) == phv.get(..end) {
             return;
         }
         let seen = std::mem::take(&mut self.seen);

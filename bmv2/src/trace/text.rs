@@ -64,6 +64,10 @@ impl TraceLine {
                     c.strong, c.end
                 )
             }
+            TraceEvent::Block { block, starts } => {
+                let verb = if *starts { "starts" } else { "ends" };
+                write!(out, "{n}   {block} {verb}")
+            }
             TraceEvent::Parsed {
                 states,
                 headers,

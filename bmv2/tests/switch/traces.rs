@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::builder::{exact, run_action};
 use crate::p4::P4;
+use alfirk_bmv2::trace::{FrameFilter, TraceEvent};
 use alfirk_bmv2::*;
 use serde_json::json;
 
@@ -256,6 +257,68 @@ fn a_trace_has_every_step_of_a_packet() {
     );
     switch.set_trace(false);
     assert!(trace_lines(&mut switch, &FRAME).is_empty());
+}
+
+#[test]
+fn blocks_are_traced_on_request() {
+    let mut switch = LOOKUP.switch();
+    switch.set_trace(true);
+    switch.set_block_trace(true);
+    let table = switch.table("t").unwrap();
+    switch
+        .insert_entry(table, &[exact(7)], 0, &run_action("forward", &[3]), 0, 0)
+        .unwrap();
+    let mut blocks = |frame: &[u8]| {
+        let mut fx = Effects::default();
+        switch.process_into(1, frame, 0, &mut fx);
+        let events = fx.trace.into_iter();
+        let blocks = events.filter_map(|line| match line.event {
+            TraceEvent::Block { block, starts } => Some((block, starts)),
+            _ => None,
+        });
+        blocks.collect::<Vec<_>>()
+    };
+    let both = |block| [(block, true), (block, false)];
+    let all = ["parser", "ingress", "egress", "deparser"].map(both);
+    assert_eq!(blocks(&FRAME), all.concat());
+    // Dropped by ingress, and by a parser error, after which ingress runs.
+    let first_two = all[..2].concat();
+    assert_eq!(blocks(&[&[9], &FRAME[1..]].concat()), first_two);
+    assert_eq!(blocks(&[8]), first_two);
+}
+
+#[test]
+fn a_filter_chooses_the_packets_that_are_traced() {
+    let mut switch = LOOKUP.switch();
+    switch.set_trace(true);
+    switch.set_trace_filter(Some(FrameFilter::new(|frame| frame[0] == 9)));
+    assert!(trace_lines(&mut switch, &FRAME).is_empty());
+    let chosen = trace_lines(&mut switch, &[&[9], &FRAME[1..]].concat());
+    assert_eq!(chosen.first().unwrap(), "#2 in port 1, 12 bytes");
+    assert_eq!(chosen.last().unwrap(), "#2 dropped: ingress");
+    switch.set_trace_filter(None);
+    assert!(!trace_lines(&mut switch, &FRAME).is_empty());
+}
+
+#[test]
+fn scripts_of_choices_replace_random_numbers_and_undefined_values() {
+    let program = P4 {
+        fields: "bit<8> a; bit<8> b;",
+        ingress: "bit<8> unset; random(hdr.h.a, 1, 3); hdr.h.b = unset; sm.egress_spec = 2;",
+        ..P4::default()
+    };
+    let mut switch = program.switch();
+    switch.set_trace(true);
+    let mut run = |script: &[u64], fills_undefined| {
+        switch.script_choices(script.to_vec(), fills_undefined);
+        let out = switch.process(1, &[0, 0], 0);
+        (out[0].1.clone(), switch.take_choices())
+    };
+    assert_eq!(run(&[], false).0, [1, 0]);
+    assert_eq!(run(&[2], true).0, [3, 0xff]);
+    let (_, made) = run(&[1], false);
+    assert_eq!((made.len(), made[0].value, made[0].alternatives), (1, 2, 3));
+    assert!(!made[0].is_cut);
 }
 
 #[test]

@@ -106,7 +106,7 @@ impl Program<'_> {
     fn attempt(self, seed: u64, commands: &[String], frame: &[u8]) -> Result<Outcome, TryError> {
         let records = Records {
             traces: true,
-            coverage: false,
+            ..Records::default()
         };
         let mut session = Session::start(self.json, seed, records).map_err(TryError::Unusable)?;
         let execute = |session: &mut Session, text: &str| {

@@ -4,6 +4,7 @@
 //! a separate switch process, ours or another one ([`remote`]).
 
 mod interactive;
+mod outcomes;
 mod process;
 mod remote;
 mod veth;
@@ -12,6 +13,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use alfirk_bmv2::trace::{trees, TraceEvent, TraceLine};
+use alfirk_p4rt::packet_trace::packet_traces;
 use alfirk_stf::{summary, Command, Control, Line, Records, Session};
 use clap::ValueEnum;
 use serde_json::json;
@@ -23,7 +25,7 @@ use remote::Remote;
 
 /// Compile a P4 program and test it with packets: a test in the STF language of p4c.
 ///
-/// Commands: packet, expect (with * for any digit and $ for the end), no_packet, wait, add, setdefault, remove, mirroring_add,
+/// Commands: packet, expect (with * for any digit and $ for the end), or (another set of expected packets), no_packet, wait, add, setdefault, remove, mirroring_add,
 /// mirroring_add_mc, mirroring_delete, mc_mgrp_create, mc_node_create, mc_node_update, mc_node_associate, mc_node_exclude and mc_exclude
 /// (Tofino's exclusion ids), register_read, register_write, register_reset, counter_read, counter_write, check_counter, meter_set_rates, meter_array_set_rates.
 ///
@@ -47,9 +49,18 @@ pub struct Args {
     interactive: bool,
 
     /// Print how each packet was processed: states, tables, statements, changed fields, drops. In JSON, a line is one step; as
-    /// a tree, a line is a packet with its copies, in JSON.
+    /// a tree, a line is a packet with its copies, in JSON; as txtpb, each packet and copy is a PacketTrace of BMv2.
     #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text", conflicts_with = "switch", help_heading = "Output")]
     trace: Option<TraceFormat>,
+
+    /// Write the trace of each packet as BMv2 does: trace_N.txtpb in DIR, a PacketTrace in text format.
+    #[arg(
+        long,
+        value_name = "DIR",
+        conflicts_with_all = ["switch", "interactive"],
+        help_heading = "Output"
+    )]
+    trace_dir: Option<PathBuf>,
 
     #[command(flatten)]
     source: SourceFlags,
@@ -62,6 +73,11 @@ pub struct Args {
     /// path. Needs root.
     #[arg(long, value_name = "EXE")]
     switch: Option<PathBuf>,
+
+    /// Run the test once for each combination of random numbers and of an action selector's members, and with two values of
+    /// what P4 leaves undefined. Prints a tree of the outcomes. Every one must pass.
+    #[arg(long, conflicts_with_all = ["switch", "interactive", "coverage", "trace_dir"])]
+    all_outcomes: bool,
 
     /// Print the result as one JSON object.
     #[arg(long, help_heading = "Output")]
@@ -94,9 +110,11 @@ impl Args {
             test: Some(test.to_owned()),
             interactive: false,
             trace: None,
+            trace_dir: None,
             source: source.clone(),
             seed: 0,
             switch: None,
+            all_outcomes: false,
             json: false,
             coverage: coverage.map(Path::to_owned),
             trace_failed: true,
@@ -113,6 +131,8 @@ enum TraceFormat {
     Json,
     /// One JSON object for each packet, with its copies inside.
     Tree,
+    /// BMv2's PacketTrace in protobuf text format, for each packet and copy.
+    Txtpb,
 }
 
 /// Runs `alfirk stf`.
@@ -133,15 +153,21 @@ fn run_test(args: &Args, test: &Path) -> Outcome {
         .map_err(|error| Failure::bad_input(format!("{}: {error}", test.display())))?;
     let lines = alfirk_stf::parse(&text)
         .map_err(|error| Failure::bad_input(format!("{}: {error}", test.display())))?;
+    if args.all_outcomes {
+        return outcomes::run(args, test, &start(args)?, &lines);
+    }
     let failures = match &args.switch {
         Some(exe) => on_started_switch(args, exe, &lines)?,
         None => {
             let mut session = start(args)?;
             let failures = session.run(&lines);
             cover(args, &mut session)?;
-            let is_shown = args.trace.is_some() || !failures.is_empty();
-            if is_shown {
-                print_trace(args, test, &lines, &session.take_trace())?;
+            let trace = session.take_trace();
+            if let Some(dir) = &args.trace_dir {
+                write_packet_traces(dir, &trace)?;
+            }
+            if args.trace.is_some() || args.trace_failed && !failures.is_empty() {
+                print_trace(args, test, &lines, &trace)?;
             }
             failures
         }
@@ -156,7 +182,11 @@ fn run_test(args: &Args, test: &Path) -> Outcome {
 /// Starts a switch in this process, which runs the program.
 fn start(args: &Args) -> Result<Session, Failure> {
     let records = Records {
-        traces: args.trace.is_some() || args.trace_failed,
+        traces: args.trace.is_some()
+            || args.trace_dir.is_some()
+            || args.trace_failed
+            || args.all_outcomes,
+        blocks: args.trace == Some(TraceFormat::Txtpb) || args.trace_dir.is_some(),
         coverage: args.coverage.is_some(),
     };
     Session::start(&json(args)?, args.seed, records)
@@ -181,6 +211,12 @@ fn print_trace(args: &Args, test: &Path, lines: &[Line], trace: &[TraceLine]) ->
             trees.map(|tree| serde_json::to_string(&tree).expect("plain data becomes JSON"));
         return print(lines.map(|line| line + "\n").collect::<String>());
     }
+    if format == TraceFormat::Txtpb {
+        // Comments separate the messages.
+        let traces = packet_traces(trace).into_iter();
+        let texts = traces.map(|trace| format!("# {}\n{}", trace.file_name(), trace.text()));
+        return print(texts.collect::<String>());
+    }
     let color = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let mut sent = lines
         .iter()
@@ -188,7 +224,7 @@ fn print_trace(args: &Args, test: &Path, lines: &[Line], trace: &[TraceLine]) ->
     let mut text = String::new();
     for step in trace {
         let step = match format {
-            TraceFormat::Json | TraceFormat::Tree => step.json(),
+            TraceFormat::Json | TraceFormat::Tree | TraceFormat::Txtpb => step.json(),
             TraceFormat::Text => {
                 let is_first = matches!(step.event, TraceEvent::In { .. });
                 if let Some(line) = is_first.then(|| sent.next()).flatten() {
@@ -201,6 +237,19 @@ fn print_trace(args: &Args, test: &Path, lines: &[Line], trace: &[TraceLine]) ->
         text.push('\n');
     }
     print(text)
+}
+
+/// Writes the trace of each packet to a file of its own.
+fn write_packet_traces(dir: &Path, trace: &[TraceLine]) -> Outcome {
+    let unusable = |path: &Path, error: std::io::Error| {
+        Failure::bad_input(format_args!("--trace-dir {}: {error}", path.display()))
+    };
+    std::fs::create_dir_all(dir).map_err(|error| unusable(dir, error))?;
+    for trace in packet_traces(trace) {
+        let path = dir.join(trace.file_name());
+        std::fs::write(&path, trace.text()).map_err(|error| unusable(&path, error))?;
+    }
+    Ok(())
 }
 
 fn on_started_switch(

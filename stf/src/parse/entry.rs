@@ -55,7 +55,7 @@ pub enum KeyValue {
     },
 }
 
-/// Parses `TABLE [PRIORITY] KEY:VALUE ... ACTION(NAME:VALUE, ...) [= HANDLE]`.
+/// Parses `TABLE [PRIORITY] KEY:VALUE ... ACTION(NAME:VALUE, ...) [| ACTION(...)]... [= HANDLE]`.
 pub(super) fn add(words: &mut Words) -> Result<Command, String> {
     let table = words.name("table")?;
     let mut priority = None;
@@ -92,7 +92,10 @@ pub(super) fn add(words: &mut Words) -> Result<Command, String> {
             ));
         }
     }
-    let action = call(words)?;
+    let mut actions = vec![call(words)?];
+    while words.skip("|") {
+        actions.push(call(words)?);
+    }
     let handle = match words.skip("=") {
         true => Some(words.name("entry")?.trim_start_matches('$').to_owned()),
         false => None,
@@ -102,7 +105,7 @@ pub(super) fn add(words: &mut Words) -> Result<Command, String> {
         table,
         priority,
         keys,
-        action,
+        actions,
         handle,
     })
 }
@@ -205,7 +208,7 @@ mod tests {
             table,
             priority,
             keys,
-            action,
+            actions,
             handle,
         } = command_of(text)
         else {
@@ -226,7 +229,7 @@ mod tests {
         assert!(matches!(&keys[2].1, KeyValue::Prefix { length: 8, .. }));
         assert!(matches!(&keys[3].1, KeyValue::Masked { .. }));
         assert!(matches!(&keys[4].1, KeyValue::Range { .. }));
-        assert_eq!(action.args.len(), 2);
+        assert_eq!(actions[0].args.len(), 2);
         assert_eq!(handle.as_deref(), Some("one"));
     }
 
@@ -297,15 +300,31 @@ mod tests {
     }
 
     #[test]
+    fn actions_of_a_selector_are_separated_by_bars() {
+        let Command::Add {
+            actions, handle, ..
+        } = command_of("add t a:1 x(p:2)|y() | x(3) = $e")
+        else {
+            panic!("not an entry");
+        };
+        let names: Vec<&str> = actions.iter().map(|action| &*action.name).collect();
+        assert_eq!(names, ["x", "y", "x"]);
+        assert_eq!(handle.as_deref(), Some("e"));
+    }
+
+    #[test]
     fn key_names_may_have_colons_and_parentheses() {
-        let Command::Add { keys, action, .. } =
+        let Command::Add { keys, actions, .. } =
             command_of("add t \"h.x[3:0]\":5 h.isValid():1 h.y[7:4]:2 c.x(a:1)")
         else {
             panic!("not an entry");
         };
         let names: Vec<&str> = keys.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["h.x[3:0]", "h.isValid()", "h.y[7:4]"]);
-        assert_eq!((action.name.as_str(), action.args.len()), ("c.x", 1));
+        assert_eq!(
+            (actions[0].name.as_str(), actions[0].args.len()),
+            ("c.x", 1)
+        );
     }
 
     #[test]

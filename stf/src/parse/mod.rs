@@ -47,7 +47,9 @@ pub enum Command {
     NoPacket,
     /// `wait`: waits for a second.
     Wait,
-    /// `add TABLE [PRIORITY] KEY:VALUE ... ACTION(NAME:VALUE, ...) [= HANDLE]`: inserts a table entry.
+    /// `or`: the `expect` commands that follow describe another set of packets than those since the last other command.
+    Or,
+    /// `add TABLE [PRIORITY] KEY:VALUE ... ACTION(NAME:VALUE, ...) [| ACTION(...)]... [= HANDLE]`: inserts a table entry.
     Add {
         /// Name of the table, or a unique suffix of it.
         table: String,
@@ -55,8 +57,8 @@ pub enum Command {
         priority: Option<i32>,
         /// Names and values of key elements, in any order. An omitted key matches 0 if it is exact, else every value.
         keys: Vec<(String, KeyValue)>,
-        /// Action of the entry with its arguments.
-        action: Call,
+        /// Actions of the entry with their arguments: one, or those among which an action selector chooses.
+        actions: Vec<Call>,
         /// Name by which later commands refer to the entry, without `$`.
         handle: Option<String>,
     },
@@ -258,6 +260,7 @@ fn command(text: &str) -> Result<Command, String> {
         "packet" => packet::send(&mut words)?,
         "expect" => packet::expect(&mut words)?,
         "no_packet" => Command::NoPacket,
+        "or" => Command::Or,
         "wait" => Command::Wait,
         "add" => entry::add(&mut words)?,
         "setdefault" => {
@@ -358,7 +361,7 @@ fn command(text: &str) -> Result<Command, String> {
 }
 
 /// Names of all commands, for suggestions in error messages.
-const COMMANDS: [&str; 28] = [
+const COMMANDS: [&str; 29] = [
     "add",
     "check_counter",
     "counter_read",
@@ -380,6 +383,7 @@ const COMMANDS: [&str; 28] = [
     "mirroring_delete",
     "mirroring_get",
     "no_packet",
+    "or",
     "packet",
     "register_read",
     "register_reset",
