@@ -15,7 +15,7 @@
 const bit<32> ICRC_RESIDUE = 0x2144df1c;
 
 // CRC of received feedback, or of a received CNP. It is computed before the tables of groups, whether the packet is of a group or
-// not: the fields of both take so much of a stage's input crossbar that a large table does not fit beside them.
+// not: the fields of both take most of a stage's input crossbar, and a large table does not fit beside them.
 control IcrcOfReceived(in headers_t hdr, inout bit<32> crc) {
     Hash<bit<32>>(HashAlgorithm_t.CRC32) of_feedback;
     Hash<bit<32>>(HashAlgorithm_t.CRC32) of_cnp;
