@@ -10,8 +10,9 @@ use protox::prost::Message;
 /// The protobuf file of P4Info. Its descriptors are also written to a separate file.
 const P4INFO: &str = "p4/config/v1/p4info.proto";
 
-const FILES: [&str; 8] = [
+const FILES: [&str; 9] = [
     "alfirk/links/v1/links.proto",
+    "bfrt_proto/bfruntime.proto",
     "google/rpc/code.proto",
     "google/rpc/status.proto",
     "p4/config/v1/p4types.proto",
