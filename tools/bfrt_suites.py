@@ -110,6 +110,18 @@ def compile_program(alfirk: str, suite: Path, folder: Path) -> str | None:
     return next((line for line in result.stderr.splitlines() if line.startswith("error")), "p4c fails")
 
 
+def lay_out(suite: Path, folder: Path) -> str:
+    """Return a folder with the compiled program where suites that load it look for it."""
+    base = folder / "share"
+    profile = base / suite.name / "pipe"
+    profile.mkdir(parents=True)
+    shutil.copy(folder / "bf-rt.json", base / suite.name)
+    (profile / "context.json").write_text("{}")
+    for chip in ("tofino", "tofino2"):
+        shutil.copy(folder / f"{suite.name}.json", profile / f"{chip}.bin")
+    return str(base)
+
+
 def wait_for(log: Path, text: str, seconds: float) -> bool:
     """Wait until a file contains a text."""
     end = time.monotonic() + seconds
@@ -156,6 +168,8 @@ def run_suite(args: argparse.Namespace, suite: Path, python: Path) -> tuple[dict
                     "bfrt_grpc_port": str(PORT),
                     "drivers_test_info": "None",
                     "reboot": "none",
+                    "base_pick_path": lay_out(suite, folder),
+                    "base_put_path": str(folder),
                 }
                 params = "".join(f"{key}='{value}';" for key, value in kinds.items())
                 # PTF finds the suite by its module name, and the suites in the programs' folder share it.

@@ -56,8 +56,8 @@ const MAX_WAITING: usize = 4096;
 const SHORTEST_IDLE_CHECK: u64 = 100_000_000;
 /// Nanoseconds of a millisecond.
 const MS: u64 = 1_000_000;
-/// Id of a pipe that stands for all pipes.
-const ALL_PIPES: u32 = 0xffff;
+/// Id of the pipe of the switch.
+const PIPE: u32 = 0;
 /// Direction, and parser, that stand for all.
 const ALL: u32 = 0xff;
 
@@ -190,22 +190,19 @@ impl Service {
         match message.update {
             Some(stream_message_request::Update::Subscribe(subscribe)) => {
                 let id = message.client_id;
-                let mut others = self.clients.iter();
-                let is_taken =
-                    others.any(|(other, client)| *other != stream && client.id == Some(id));
-                let status = match is_taken {
-                    true => Status::new(
-                        Code::AlreadyExists,
-                        format!("another client has the id {id}"),
-                    ),
-                    false => Status::default(),
-                };
-                if let (false, Some(client)) = (is_taken, self.clients.get_mut(&stream)) {
+                // A client that connects again may do so before its old stream is closed.
+                for (other, client) in &mut self.clients {
+                    if *other != stream && client.id == Some(id) {
+                        client.id = None;
+                        self.bound.remove(&id);
+                    }
+                }
+                if let Some(client) = self.clients.get_mut(&stream) {
                     client.id = Some(id);
-                    client.notifications = subscribe.notifications.clone().unwrap_or_default();
+                    client.notifications = subscribe.notifications.unwrap_or_default();
                 }
                 let reply = Subscribe {
-                    status: Some(status),
+                    status: Some(Status::default()),
                     ..subscribe
                 };
                 self.send(stream, Sent::Subscribe(reply));
@@ -537,7 +534,7 @@ impl Service {
                 action_id: 0,
                 fields: fields.collect(),
             }],
-            target: Some(all_pipes()),
+            target: Some(own_pipe()),
         };
         self.next_list = self.next_list.wrapping_add(1);
         self.notify(
@@ -610,7 +607,7 @@ impl Service {
                 ..TableEntry::default()
             };
             let notification = IdleTimeoutNotification {
-                target: Some(all_pipes()),
+                target: Some(own_pipe()),
                 table_entry: Some(entry),
                 r#type: NotificationType::EntryIdle.into(),
             };
@@ -622,10 +619,11 @@ impl Service {
     }
 }
 
-fn all_pipes() -> TargetDevice {
+/// The target of notifications: the only pipe.
+fn own_pipe() -> TargetDevice {
     TargetDevice {
         device_id: 0,
-        pipe_id: ALL_PIPES,
+        pipe_id: PIPE,
         direction: ALL,
         prsr_id: ALL,
     }

@@ -279,7 +279,7 @@ impl Elaborator<'_> {
                         table.sized = true;
                     }
                 }
-                // Tofino names the property `idle_timeout`.
+                // Two names of one property.
                 "support_timeout" | "idle_timeout" => {
                     let on = self
                         .eval(value, frame)
