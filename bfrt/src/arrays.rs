@@ -1,11 +1,13 @@
 //! Cells of counters, meters, registers, filters and parser value sets.
 
 use alfirk_bf_rt_json::{ids, Table, TableType};
-use alfirk_bmv2::{Counter, Switch};
+use alfirk_bmv2::Switch;
 use alfirk_p4runtime::bfrt_proto::{data_field::Value, DataField, TableData, TableKey};
 
 use crate::error::{core, invalid, unsupported, Outcome};
-use crate::match_table::{bits_of, has_rates, joined_values, meter_config, meter_fields, Cells};
+use crate::match_table::{
+    bits_of, chip_bytes, has_rates, joined_values, meter_config, meter_fields, with_counts, Cells,
+};
 use crate::program::own_name;
 use crate::values::{self, bytes_of, exact_key, Values};
 
@@ -46,10 +48,8 @@ impl<'p> Array<'p> {
         match self.table.table_type {
             TableType::Counter => {
                 let old = switch.read_counter(self.name, index).map_err(core)?;
-                let counter = Counter {
-                    bytes: values.number(ids::COUNTER_BYTES).unwrap_or(old.bytes),
-                    packets: values.number(ids::COUNTER_PKTS).unwrap_or(old.packets),
-                };
+                let count = |id| values.number(id);
+                let counter = with_counts(old, count(ids::COUNTER_BYTES), count(ids::COUNTER_PKTS));
                 switch
                     .write_counter(self.name, index, counter)
                     .map_err(core)
@@ -92,7 +92,7 @@ impl<'p> Array<'p> {
             TableType::Counter => {
                 let counter = switch.read_counter(self.name, index).map_err(core)?;
                 let counts = [
-                    (ids::COUNTER_BYTES, counter.bytes),
+                    (ids::COUNTER_BYTES, chip_bytes(counter)),
                     (ids::COUNTER_PKTS, counter.packets),
                 ];
                 let counts = counts.into_iter().filter(|(id, _)| self.has(*id));

@@ -244,11 +244,7 @@ impl<'p> MatchTable<'p> {
         let (bytes, packets) = (count(ids::COUNTER_BYTES), count(ids::COUNTER_PKTS));
         if bytes.is_some() || packets.is_some() {
             let old = switch.entry(self.id, handle).map_err(core)?.counter;
-            let old = old.unwrap_or_default();
-            let counter = Counter {
-                bytes: bytes.unwrap_or(old.bytes),
-                packets: packets.unwrap_or(old.packets),
-            };
+            let counter = with_counts(old.unwrap_or_default(), bytes, packets);
             switch
                 .set_direct_counter(self.id, handle, counter)
                 .map_err(core)?;
@@ -298,7 +294,11 @@ impl<'p> MatchTable<'p> {
         let has = |id: u32| self.table.data_fields().any(|(_, field)| field.id == id);
         let counter = entry.counter.unwrap_or_default();
         if has(ids::COUNTER_BYTES) {
-            add(values::number_field(ids::COUNTER_BYTES, counter.bytes, 64));
+            add(values::number_field(
+                ids::COUNTER_BYTES,
+                chip_bytes(counter),
+                64,
+            ));
         }
         if has(ids::COUNTER_PKTS) {
             add(values::number_field(ids::COUNTER_PKTS, counter.packets, 64));
@@ -552,6 +552,26 @@ fn prefix_mask(bits: u32, ones: u32) -> Vec<u8> {
 
 fn masked(value: &[u8], mask: &[u8]) -> Vec<u8> {
     value.iter().zip(mask).map(|(v, m)| v & m).collect()
+}
+
+/// Length in bytes of the frame check sequence, which the chip counts and the switch does not receive.
+const FRAME_CHECK_BYTES: u64 = 4;
+
+/// The bytes of a counter as the chip counts them, with the frame check sequence of each packet.
+pub(crate) fn chip_bytes(counter: Counter) -> u64 {
+    let checks = counter.packets.wrapping_mul(FRAME_CHECK_BYTES);
+    counter.bytes.wrapping_add(checks)
+}
+
+/// A counter with other counts, as the chip counts them; `None` keeps a count.
+pub(crate) fn with_counts(old: Counter, bytes: Option<u64>, packets: Option<u64>) -> Counter {
+    let bytes = bytes.unwrap_or(chip_bytes(old));
+    let packets = packets.unwrap_or(old.packets);
+    let checks = packets.wrapping_mul(FRAME_CHECK_BYTES);
+    Counter {
+        packets,
+        bytes: bytes.wrapping_sub(checks),
+    }
 }
 
 /// A register whose cells the data fields of a table describe.

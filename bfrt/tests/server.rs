@@ -267,6 +267,9 @@ fn entry_forwards_packets_and_is_read_with_its_counter() {
     assert!(data.fields.contains(&stream(1, &[0, 2])));
     let packets = 1u64.to_be_bytes();
     assert!(data.fields.contains(&stream(ids::COUNTER_PKTS, &packets)));
+    // The chip counts the frame check sequence.
+    let bytes = 68u64.to_be_bytes();
+    assert!(data.fields.contains(&stream(ids::COUNTER_BYTES, &bytes)));
     let handle = TableEntry {
         data: None,
         ..forward(0xa, 2)
