@@ -12,6 +12,7 @@ const P4INFO: &str = "p4/config/v1/p4info.proto";
 
 const FILES: [&str; 9] = [
     "alfirk/links/v1/links.proto",
+    "bfrt_proto/bfruntime.proto",
     "google/rpc/code.proto",
     "google/rpc/status.proto",
     "p4/bm/packet_trace.proto",

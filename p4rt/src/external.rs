@@ -14,7 +14,7 @@ use super::{
     device::{Device, Pipeline},
     pipeline, tables, Server,
 };
-use alfirk_bmv2::{Change, LoadedProgram, ProfileId, Switch, TableId};
+use alfirk_bmv2::{Change, Digest, LoadedProgram, ProfileId, Switch, TableId};
 
 impl Server {
     /// Returns the switch to which reads and writes refer. This is the one with a saved or loaded program that does not
@@ -66,6 +66,24 @@ impl Server {
             self.commit(device);
         }
         is_there
+    }
+
+    /// Keeps digests of the data plane for [`Server::take_digests`] from now on, in addition to those that P4Runtime sends.
+    pub fn observe_digests(&mut self) {
+        self.digests = Some(Vec::new());
+    }
+
+    /// Returns the digests since the last call, in order.
+    pub fn take_digests(&mut self) -> Vec<Digest> {
+        self.digests
+            .as_mut()
+            .map(std::mem::take)
+            .unwrap_or_default()
+    }
+
+    /// Whether the link of a port is down.
+    pub fn is_down(&self, port: u32) -> bool {
+        self.down.contains(&port)
     }
 
     /// Handles the acknowledgement of a digest list by a Thrift client: of the messages with the indexes `messages`, or

@@ -56,12 +56,15 @@ pub use self::{
     read::PendingRead,
     write::PendingWrite,
 };
-use alfirk_bmv2::{steps::LogLine, trace::TraceLine, Effects, QueueState, Queued, Switch};
+use alfirk_bmv2::{steps::LogLine, trace::TraceLine, Digest, Effects, QueueState, Queued, Switch};
 use alfirk_packet_io::frame::SplitFrame;
 
 /// Maximum number of [`Event::Enqueue`] events that wait for [`Server::poll`]. Without this limit, a program that
 /// copies its copies would exhaust the memory.
 const MAX_WAITING: usize = 1 << 16;
+
+/// Maximum number of digests that wait for [`Server::take_digests`].
+const MAX_DIGESTS: usize = 1 << 16;
 
 /// Maximum number of used frame buffers that are kept for reuse.
 const MAX_SPARE: usize = 256;
@@ -89,6 +92,8 @@ pub struct Server {
     effects: Effects,
     counters: Counters,
     programs: Programs,
+    /// Digests for another control service; `None` if none takes them.
+    digests: Option<Vec<Digest>>,
 }
 
 /// Packet counters of the server; those of the P4 program are in the switch.
@@ -131,6 +136,7 @@ impl Server {
             effects: Effects::default(),
             counters: Counters::default(),
             programs,
+            digests: None,
         }
     }
 
@@ -162,6 +168,7 @@ impl Server {
             effects: Effects::default(),
             counters: self.counters.clone(),
             programs: self.programs.clone(),
+            digests: None,
         }
     }
 

@@ -269,6 +269,11 @@ impl Server {
     }
 
     fn add_digest(&mut self, digest: alfirk_bmv2::Digest, now: u64) {
+        if let Some(digests) = &mut self.digests {
+            if digests.len() < super::MAX_DIGESTS {
+                digests.push(digest.clone());
+            }
+        }
         let Some(pipeline) = &mut self.active.pipeline else {
             return;
         };

@@ -4,6 +4,8 @@
 //! the two additions of 1.6. One service is Alfirk's own: [`alfirk::links::v1`], for the links that a switch
 //! emulates.
 //!
+//! The messages and the service of BfRuntime, Tofino's own control interface, are in [`bfrt_proto`].
+//!
 //! This crate contains only the protocol's own rules: text and JSON forms ([`text`], [`json`]), canonical byte
 //! strings ([`bytestring`]) and statuses ([`status`]). The server is in `p4rt`, the client in `ctrl`.
 //!
@@ -27,7 +29,7 @@ mod protocol {
 pub use prost::bytes::Bytes;
 pub use prost::{Message, Name};
 pub use prost_types::Any;
-pub use protocol::{alfirk, google, p4};
+pub use protocol::{alfirk, bfrt_proto, google, p4};
 
 pub use google::rpc::{Code, Status};
 

@@ -178,6 +178,19 @@ pub struct SwitchArgs {
     #[arg(long, value_name = "PORT", value_parser = parse_thrift_port, help_heading = "Control")]
     pub thrift_port: Option<SocketAddr>,
 
+    /// Serve BfRuntime at this address, such as 127.0.0.1:50052, for programs of the architectures tna and t2na.
+    #[arg(long, value_name = "ADDR", requires = "json", help_heading = "Control")]
+    pub bfrt_server_addr: Option<SocketAddr>,
+
+    /// The program's BfRuntime schema [default: bf-rt.json in the folder of JSON].
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "bfrt_server_addr",
+        help_heading = "Control"
+    )]
+    pub bf_rt_schema: Option<PathBuf>,
+
     /// Run as simple_switch, without P4Runtime; implied when started under that name
     #[arg(long, hide = true)]
     pub as_simple_switch: bool,
@@ -419,6 +432,10 @@ pub struct Config {
     pub dump_packet_data: usize,
     /// Thrift server, if enabled.
     pub thrift: Option<thrift::Settings>,
+    /// Listening address of the BfRuntime server, if it is enabled.
+    pub bfrt: Option<SocketAddr>,
+    /// File with the program's BfRuntime schema; `None` for the one in the program's folder.
+    pub bf_rt_schema: Option<PathBuf>,
     /// Whether P4Runtime is served.
     pub serves_p4runtime: bool,
     /// Delay before the input files are read, if ports read files instead of interfaces; `None` for interfaces.
@@ -578,6 +595,8 @@ impl SwitchArgs {
             metrics: self.metrics,
             dump_packet_data: self.dump_packet_data,
             thrift: self.thrift(&target),
+            bfrt: self.bfrt_server_addr,
+            bf_rt_schema: self.bf_rt_schema.clone(),
             serves_p4runtime: !self.as_simple_switch,
             use_files: self.use_files.map(|s| Duration::from_secs(s.max(0) as u64)),
             warnings,

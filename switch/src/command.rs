@@ -21,6 +21,7 @@ use tokio::sync::{
 };
 
 use super::{
+    bfrt::BfRtCommand,
     stream_queue::StreamSender,
     thrift::{Request, Response},
 };
@@ -59,6 +60,8 @@ pub enum Command {
     ),
     /// A request of a Thrift client.
     Thrift(Request, oneshot::Sender<Response>),
+    /// A request of a BfRuntime client.
+    BfRt(BfRtCommand),
     /// A frame that a port has read from a file.
     Frame(u32, Vec<u8>),
     /// A request for the metrics in the text format of Prometheus.

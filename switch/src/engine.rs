@@ -1,6 +1,7 @@
 //! Event loop of the thread that owns the switch. It receives frames and commands, and executes each completely before
 //! the next.
 
+mod bfrt;
 mod commands;
 mod exposition;
 mod interfaces;
@@ -22,6 +23,7 @@ use tracing::{debug, error, info, trace, warn};
 
 pub use self::port::{PortDefaults, PortSetup};
 use self::{
+    bfrt::BfRt,
     commands::RequestInProgress,
     port::{log_failure, Port, PortCounters, WRITABLE},
 };
@@ -69,6 +71,8 @@ pub struct Engine {
     thrift: thrift::Settings,
     /// JSON text of the program, for Thrift clients; P4Runtime stores its own copy.
     config: Option<Arc<str>>,
+    /// The BfRuntime server, if it is enabled.
+    bfrt: Option<BfRt>,
     /// Ports whose link may accept a packet from their queues.
     runnable: VecDeque<u32>,
     /// Request that is processed in several steps; `None` if there is none. Other commands wait for its end.
@@ -109,6 +113,7 @@ impl Engine {
             defaults,
             thrift: thrift::Settings::default(),
             config: None,
+            bfrt: None,
             runnable: VecDeque::new(),
             request_in_progress: None,
             has_more_events: false,
@@ -209,9 +214,13 @@ impl Engine {
                 self.server.handle_timeout(now);
                 self.drain(now);
             }
+            if let Some(BfRt { service, .. }) = &mut self.bfrt {
+                service.handle_timeout(&mut self.server, now);
+            }
             if mem::take(&mut self.has_more_events) {
                 self.drain(now);
             }
+            self.send_bfrt();
             self.serve_links(now);
             self.send_all();
             self.flush_captures();
@@ -254,7 +263,9 @@ impl Engine {
             return Some(0);
         }
         let links = self.ports.values().filter_map(Port::poll_timeout);
-        links.chain(self.server.poll_timeout()).min()
+        let bfrt = self.bfrt.as_ref();
+        let bfrt = bfrt.and_then(|bfrt| bfrt.service.poll_timeout());
+        links.chain(self.server.poll_timeout()).chain(bfrt).min()
     }
 
     /// Receives up to one batch of frames from the interface of a port, and processes each frame completely.

@@ -6,6 +6,7 @@
 //! first through a queue. Decisions about packets are made in `p4rt` and `bmv2`, not in this crate.
 
 mod args;
+mod bfrt;
 mod command;
 mod compilation;
 mod engine;
@@ -38,7 +39,8 @@ use std::{
 
 use alfirk_bmv2_json::BmV2Json;
 use alfirk_p4runtime::{
-    alfirk::links::v1::links_server::LinksServer, p4::v1::p4_runtime_server::P4RuntimeServer,
+    alfirk::links::v1::links_server::LinksServer, bfrt_proto::bf_runtime_server::BfRuntimeServer,
+    p4::v1::p4_runtime_server::P4RuntimeServer,
 };
 use thiserror::Error;
 use tokio::{
@@ -193,9 +195,20 @@ pub fn run(args: &SwitchArgs) -> Result<(), SwitchError> {
             },
             text.clone(),
         );
+        let programs = programs.clone();
         thrift::serve(listener, commands.clone(), programs).map_err(|e| failed("a thread", &e))?;
         // If stdout is closed, clients can still connect.
         let _ = writeln!(io::stdout(), "Thrift server listening on {address}");
+    }
+
+    if let (Some(_), Some(json)) = (config.bfrt, &config.json) {
+        let (program, generation) = bfrt::load(json, config.bf_rt_schema.as_deref())
+            .map_err(|why| SwitchError::BadInput(format!("--bf-rt-schema: {why}")))?;
+        engine.serve_bfrt(alfirk_bfrt::Service::new(
+            Some(program),
+            generation,
+            programs,
+        ));
     }
 
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -272,6 +285,9 @@ async fn serve(
         .add_service(p4runtime)
         .add_service(LinksServer::new(service));
 
+    if let Some(address) = config.bfrt {
+        serve_bfrt(address, commands.clone()).await?;
+    }
     let (stopped, has_stopped) = oneshot::channel();
     let listening = match config.serves_p4runtime {
         true => listen(address, router).await?,
@@ -313,6 +329,30 @@ async fn serve(
         (Ok(()), Err(_)) => Err(SwitchError::Failed("the switch's thread panicked".into())),
         (result, _) => result,
     }
+}
+
+/// Starts the BfRuntime server.
+async fn serve_bfrt(address: SocketAddr, commands: CommandSender) -> Result<(), SwitchError> {
+    let listener = TcpListener::bind(address).await.map_err(|error| {
+        SwitchError::Failed(format!(
+            "--bfrt-server-addr: cannot listen on {address}: {error}"
+        ))
+    })?;
+    let address = listener.local_addr().unwrap_or(address);
+    let service = BfRuntimeServer::new(bfrt::Service::new(commands))
+        .max_decoding_message_size(MAX_REQUEST)
+        .max_encoding_message_size(usize::MAX);
+    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+    let router = GrpcServer::builder().add_service(service);
+    let serving = router.serve_with_incoming(with_pauses_after_errors(incoming));
+    tokio::spawn(async move {
+        if let Err(error) = serving.await {
+            warn!("BfRuntime server: {error}");
+        }
+    });
+    // If stdout is closed, clients can still connect.
+    let _ = writeln!(io::stdout(), "BfRuntime server listening on {address}");
+    Ok(())
 }
 
 type Serving = std::pin::Pin<Box<dyn Future<Output = Result<(), tonic::transport::Error>>>>;

@@ -14,6 +14,9 @@ pub struct TrailerLimit {
 const MAX_MESSAGE: usize = 512;
 
 impl TrailerLimit {
+    /// The limit of clients that accept long headers, as those of BfRuntime do.
+    pub const LONG: TrailerLimit = TrailerLimit { details: 15 << 20 };
+
     /// Determines the limit from the user agent of the client's request. gRPC in Go accepts 16 MiB of headers, tonic 16
     /// KiB, and the C core, which Python and C++ use, at least 8 KiB. A longer status would fail the call with an error
     /// about headers.
@@ -23,7 +26,7 @@ impl TrailerLimit {
             .and_then(|agent| agent.to_str().ok())
             .unwrap_or_default();
         let details = if agent.contains("grpc-go/") {
-            15 << 20
+            return TrailerLimit::LONG;
         } else if agent.contains("tonic/") {
             14 << 10
         } else {

@@ -93,6 +93,10 @@ pub(super) struct P4cOptions {
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", require_equals = true, help_heading = "Tofino")]
     report: Option<PathBuf>,
 
+    /// Write the BfRuntime schema to this file: the tables, ids and fields that BfRuntime's clients use (bf-rt.json).
+    #[arg(long, value_name = "FILE", help_heading = "Tofino")]
+    bf_rt_schema: Option<PathBuf>,
+
     /// Compile this pipe, from 0, of a `Switch` with several pipelines. The ports of each pipe need a switch of their own.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..4), help_heading = "Tofino")]
     pipe: Option<u8>,
@@ -477,6 +481,8 @@ pub struct Request {
     pub graph: Option<PathBuf>,
     /// Output file of the stage report (`--report`); `-` is stdout.
     pub report: Option<PathBuf>,
+    /// Output file of the BfRuntime schema (`--bf-rt-schema`).
+    pub bf_rt_schema: Option<PathBuf>,
     /// The dependency rule for make, if one is requested.
     pub rule: Option<RuleRequest>,
     /// Whether diagnostics are printed as JSON.
@@ -495,6 +501,7 @@ impl Request {
             constants: !self.constants.is_empty(),
             json: !self.only_checks(),
             p4info: !self.options.actions_share_names,
+            bf_rt_schema: self.bf_rt_schema.is_some(),
         }
     }
 
@@ -576,6 +583,7 @@ impl P4cOptions {
             pretty: self.pp.clone(),
             graph: self.graph.clone(),
             report: self.report(arch)?,
+            bf_rt_schema: self.bf_rt_schema(arch)?,
             rule,
             json: self.json,
             names_explain: false,
@@ -600,6 +608,16 @@ impl P4cOptions {
                 arch.name()
             )),
             _ => Ok(self.report.clone()),
+        }
+    }
+
+    fn bf_rt_schema(&self, arch: Arch) -> Result<Option<PathBuf>, String> {
+        match self.bf_rt_schema {
+            Some(_) if arch.target().stages().is_none() => Err(format!(
+                "--bf-rt-schema: {} has no BfRuntime; add --arch tna or --arch t2na",
+                arch.name()
+            )),
+            _ => Ok(self.bf_rt_schema.clone()),
         }
     }
 

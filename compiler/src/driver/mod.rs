@@ -18,6 +18,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use alfirk_bf_rt_json::Schema;
 use alfirk_bmv2_json::BmV2Json;
 use alfirk_p4runtime::{p4::config::v1::P4Info, Message, Name};
 
@@ -92,6 +93,8 @@ pub struct Compiled {
     pub json: BmV2Json,
     /// The program's interface for a P4Runtime controller.
     pub p4info: P4Info,
+    /// The program's interface for a BfRuntime controller; `None` for an architecture without BfRuntime.
+    pub bf_rt_schema: Option<Schema>,
     /// Warnings, rendered with their source lines; empty if there are none.
     pub warnings: String,
 }
@@ -142,14 +145,16 @@ pub fn compile_with(
         let goals = Goals {
             json: true,
             p4info: true,
+            bf_rt_schema: options.arch.target().stages().is_some(),
             ..Goals::default()
         };
         let Results { outputs, .. } = session.results(loader, goals).map_err(unreadable)?;
         let rendered = session.rendered();
-        match outputs.map(|outputs| (outputs.json, outputs.p4info)) {
-            Ok((Some(json), Some(p4info))) => Ok(Compiled {
+        match outputs.map(|outputs| (outputs.json, outputs.p4info, outputs.bf_rt_schema)) {
+            Ok((Some(json), Some(p4info), bf_rt_schema)) => Ok(Compiled {
                 json,
                 p4info,
+                bf_rt_schema,
                 warnings: rendered,
             }),
             _ => Err(CompileError::Program {
@@ -172,6 +177,8 @@ pub(crate) struct Goals {
     pub json: bool,
     /// The P4Info.
     pub p4info: bool,
+    /// The BfRuntime schema.
+    pub bf_rt_schema: bool,
 }
 
 /// The results of a compilation.
@@ -189,6 +196,8 @@ pub(crate) struct Outputs {
     pub constants: Option<Constants>,
     pub json: Option<BmV2Json>,
     pub p4info: Option<P4Info>,
+    /// The BfRuntime schema of all pipes.
+    pub bf_rt_schema: Option<Schema>,
     /// The lowered program of each pipe; one for a program with JSON.
     pub programs: Vec<ir::FlatProgram>,
 }
@@ -416,7 +425,16 @@ impl Session {
             }
             json = Some(self.json(program)?);
         }
+        let mut bf_rt_schema = None;
+        if goals.bf_rt_schema {
+            for program in &programs {
+                let pipe = self.bf_rt_schema(program)?;
+                let all = bf_rt_schema.get_or_insert_with(Schema::default);
+                all.merge(pipe);
+            }
+        }
         Ok(Outputs {
+            bf_rt_schema,
             constants,
             json,
             p4info,
@@ -440,17 +458,34 @@ impl Session {
     /// Explicit ids conflict, which is reported.
     pub fn p4info(&mut self, program: &ir::FlatProgram) -> Result<P4Info, ErrorReported> {
         self.diagnostics.enter("p4info");
-        let errors = match catch_faults(self, |_| p4info::emit(&program.objects))? {
-            Ok(info) => return Ok(info),
-            Err(errors) => errors,
-        };
+        match catch_faults(self, |_| p4info::emit(&program.objects))? {
+            Ok(info) => Ok(info),
+            Err(errors) => Err(self.report_ids(errors)),
+        }
+    }
+
+    /// The BfRuntime schema of a program.
+    ///
+    /// # Errors
+    /// Explicit ids conflict, which is reported.
+    fn bf_rt_schema(&mut self, program: &ir::FlatProgram) -> Result<Schema, ErrorReported> {
+        self.diagnostics.enter("bf_rt");
+        let target = self.options.arch.target();
+        match catch_faults(self, |_| target.bf_rt_schema(&program.objects))? {
+            Some(Ok(schema)) => Ok(schema),
+            Some(Err(errors)) => Err(self.report_ids(errors)),
+            None => Ok(Schema::default()),
+        }
+    }
+
+    /// Reports invalid or conflicting ids.
+    fn report_ids(&mut self, errors: Vec<p4info::IdError>) -> ErrorReported {
         for error in errors {
             let what = Diagnostic::global(Code::ANNOTATION_RULE, error.to_string());
             self.diagnostics.report_error(what);
         }
-        Err(self
-            .diagnostics
-            .follow_up(None, "an error of P4Info is empty"))
+        self.diagnostics
+            .follow_up(None, "a conflict of ids has no message")
     }
 
     /// Renders all diagnostics with their source lines, in order of position.

@@ -134,6 +134,9 @@ fn write_outputs(
             write_file(path, &format.encode(p4info))?;
         }
     }
+    if let (Some(path), Some(schema)) = (&request.bf_rt_schema, &outputs.bf_rt_schema) {
+        write_file(path, schema.to_text().as_bytes())?;
+    }
     for (path, format) in &request.entries {
         for program in &outputs.programs {
             write_file(path, &format.encode(&p4info::entries(&program.objects)))?;

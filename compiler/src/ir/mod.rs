@@ -26,7 +26,8 @@ pub use objects::{
     Action, ActionProfile, ActionRef, ActionScope, Algorithm, Calculation, CalculationInput,
     Checksum, Counter, CounterUnit, CrcParameters, DefaultAction, Digest, DirectCells, Entry,
     EntryKey, ExternAttribute, ExternInstance, FieldList, Key, KeyTarget, MatchKind, Meta, Meter,
-    MeterUnit, Param, Partitions, Register, Selector, SizeSemantics, Table,
+    MeterUnit, Param, Partitions, PortMetadata, Register, RegisterRole, Selector, SizeSemantics,
+    Table,
 };
 pub use parser::{
     Keyset, ParseState, Parser, ParserStmtKind, SelectKey, StateRef, Take, Transition, ValueSet,
@@ -191,6 +192,10 @@ pub struct Objects {
     pub control_types: ControlTypes,
     /// Fields that the target reads or writes, each with the target's name for it.
     pub aliases: Vec<(String, FieldRef)>,
+    /// Name of the chip's pipe that runs the program, for the control plane; empty for a target without pipes.
+    pub pipe: String,
+    /// The table with metadata of the ports; `None` for a target without it.
+    pub port_metadata: Option<PortMetadata>,
 }
 
 impl Objects {

@@ -395,6 +395,8 @@ pub struct ActionProfile {
     pub max_group_size: u32,
     /// Maximum number of groups; 0 if the program does not set it.
     pub groups: u64,
+    /// The action profile that a selector uses, if the program declares it as an object of its own.
+    pub members: Option<Meta>,
     /// Meaning of the sizes of an action selector; `None` if the program does not set it.
     pub semantics: Option<SizeSemantics>,
     /// How an action selector selects a member; `None` for an action profile. Set when the first table that uses the
@@ -481,6 +483,32 @@ pub struct Register {
     pub type_spec: TypeSpec,
     /// Whether the control plane cannot access the register: the state of a filter, or a direct register.
     pub hidden: bool,
+    /// The object of the program that the register implements.
+    pub role: RegisterRole,
+}
+
+/// The object of a program that a register implements.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RegisterRole {
+    /// A register array.
+    #[default]
+    Array,
+    /// A parameter of stateful ALUs, in a register of one cell.
+    Parameter,
+    /// A direct register of a table.
+    Direct,
+    /// Configurations of low-pass filters.
+    Filter {
+        /// Whether the filter has a state for each entry of a table.
+        direct: bool,
+    },
+    /// States of low-pass filters.
+    FilterState,
+    /// Profiles of weighted random early detection.
+    EarlyDetection {
+        /// Whether the profile belongs to a table.
+        direct: bool,
+    },
 }
 
 /// A direct register: a register with a cell for each entry of a table.
@@ -490,6 +518,17 @@ pub struct DirectCells {
     pub register: RegisterId,
     /// Field in which the switch stores the index of the hit entry.
     pub entry: FieldRef,
+}
+
+/// The table with metadata of the ports, which the ingress parser reads.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PortMetadata {
+    /// Name of the ingress parser.
+    pub parser: String,
+    /// Name of the parser's parameter with the intrinsic metadata of ingress.
+    pub intrinsic: String,
+    /// Type of the metadata of a port; `None` if the parser does not use them.
+    pub type_spec: Option<TypeSpec>,
 }
 
 /// An input of a hash or checksum.

@@ -11,19 +11,36 @@ use super::IdError;
 
 const LOW_BITS: u32 = 0x00ff_ffff;
 
-/// The objects of a P4Info and their ids.
+/// The highest byte of an id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HighByte(u32);
+
+impl From<Prefix> for HighByte {
+    fn from(prefix: Prefix) -> HighByte {
+        HighByte(prefix as u32)
+    }
+}
+
+impl From<u32> for HighByte {
+    fn from(prefix: u32) -> HighByte {
+        HighByte(prefix)
+    }
+}
+
+/// The objects of a P4Info or of another schema and their ids.
 #[derive(Default)]
 pub struct Symbols {
     /// Kind, name and explicit id (`@id`) of each object, in order of appearance.
-    list: Vec<(Prefix, String, Option<u32>)>,
-    known: BTreeSet<(i32, String)>,
+    list: Vec<(u32, String, Option<u32>)>,
+    known: BTreeSet<(u32, String)>,
     ids: BTreeMap<(u32, String), u32>,
 }
 
 impl Symbols {
     /// Adds an object, unless it was added before. `id`: the number in its annotation `@id`, if any.
-    pub fn add(&mut self, prefix: Prefix, name: &str, id: Option<u32>) {
-        if self.known.insert((prefix as i32, name.to_owned())) {
+    pub fn add(&mut self, prefix: impl Into<HighByte>, name: &str, id: Option<u32>) {
+        let HighByte(prefix) = prefix.into();
+        if self.known.insert((prefix, name.to_owned())) {
             self.list.push((prefix, name.to_owned(), id));
         }
     }
@@ -34,7 +51,7 @@ impl Symbols {
         let mut taken: BTreeMap<u32, String> = BTreeMap::new();
         for (prefix, name, id) in &self.list {
             let Some(id) = *id else { continue };
-            let high = (*prefix as u32) << 24;
+            let high = *prefix << 24;
             if id & !LOW_BITS != 0 && id & !LOW_BITS != high {
                 errors.push(IdError::WrongPrefix {
                     name: name.clone(),
@@ -52,13 +69,13 @@ impl Symbols {
                 continue;
             }
             taken.insert(id, name.clone());
-            self.ids.insert((*prefix as u32, name.clone()), id);
+            self.ids.insert((*prefix, name.clone()), id);
         }
         let hashed: BTreeSet<(u32, &String)> = self
             .list
             .iter()
             .filter(|(_, _, id)| id.is_none())
-            .map(|(prefix, name, _)| (*prefix as u32, name))
+            .map(|(prefix, name, _)| (*prefix, name))
             .collect();
         for (prefix, name) in hashed {
             let mut low = hash(name) & LOW_BITS;
@@ -73,9 +90,9 @@ impl Symbols {
     }
 
     /// The id of an object; 0 if it has none.
-    pub fn id(&self, prefix: Prefix, name: &str) -> u32 {
+    pub fn id(&self, prefix: impl Into<HighByte>, name: &str) -> u32 {
         self.ids
-            .get(&(prefix as u32, name.to_owned()))
+            .get(&(prefix.into().0, name.to_owned()))
             .copied()
             .unwrap_or(0)
     }

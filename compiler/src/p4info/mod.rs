@@ -16,8 +16,9 @@ use crate::ir::{
     self, ActionScope, CounterUnit, MatchKind, Meta, MeterUnit, ObjectKind, Objects, Register,
     SizeSemantics, StructuredAnnotation,
 };
-use ids::{field_ids, Aliases, Symbols};
-use order::Listing;
+use ids::Aliases;
+pub(crate) use ids::{field_ids, Symbols};
+pub(crate) use order::Listing;
 use types::byte_string;
 
 /// An invalid explicit id, from the annotation `@id`.

@@ -19,10 +19,12 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::rc::Rc;
 
+use alfirk_bf_rt_json::Schema;
 use alfirk_bmv2_json::BmV2Json;
 
 use crate::diag::{Diagnostics, Span};
-use crate::ir::{FlatProgram, MatchKind, TableId};
+use crate::ir::{FlatProgram, MatchKind, Objects, TableId};
+use crate::p4info::IdError;
 use crate::passes::builder::data::Data;
 use crate::passes::builder::Builder;
 use crate::passes::deparsers::DeparserForm;
@@ -86,15 +88,7 @@ pub trait Target: Debug + Sync {
 
     /// How a table uses key elements with a match kind; `None` if the target does not support the match kind.
     fn key_use(&self, match_kind: &str) -> Option<KeyUse> {
-        Some(match match_kind {
-            "exact" => KeyUse::Match(MatchKind::Exact),
-            "lpm" => KeyUse::Match(MatchKind::Lpm),
-            "ternary" => KeyUse::Match(MatchKind::Ternary),
-            "range" => KeyUse::Match(MatchKind::Range),
-            "optional" => KeyUse::Match(MatchKind::Optional),
-            "selector" => KeyUse::Selector,
-            _ => return None,
-        })
+        KeyUse::standard(match_kind)
     }
 
     /// The value of `packet_in.length()`; `Data::Invalid` after a reported error.
@@ -167,6 +161,14 @@ pub trait Target: Debug + Sync {
 
     /// Writes the program for the switch.
     fn emit(&self, program: &FlatProgram) -> BmV2Json;
+
+    /// The BfRuntime schema of a program; `None` for a target without BfRuntime.
+    ///
+    /// # Errors
+    /// Explicit ids (`@id`) are invalid or conflict; all such errors are returned.
+    fn bf_rt_schema(&self, _program: &Objects) -> Option<Result<Schema, Vec<IdError>>> {
+        None
+    }
 }
 
 /// A chip with pipes of pipeline stages.
@@ -248,4 +250,19 @@ pub enum KeyUse {
     Match(MatchKind),
     /// The element is an input of the hash of an action selector.
     Selector,
+}
+
+impl KeyUse {
+    /// How a table uses key elements with a match kind of `core.p4` or v1model; `None` for other match kinds.
+    pub fn standard(match_kind: &str) -> Option<KeyUse> {
+        Some(match match_kind {
+            "exact" => KeyUse::Match(MatchKind::Exact),
+            "lpm" => KeyUse::Match(MatchKind::Lpm),
+            "ternary" => KeyUse::Match(MatchKind::Ternary),
+            "range" => KeyUse::Match(MatchKind::Range),
+            "optional" => KeyUse::Match(MatchKind::Optional),
+            "selector" => KeyUse::Selector,
+            _ => return None,
+        })
+    }
 }

@@ -170,6 +170,7 @@ impl Engine {
                     self.continue_request_in_progress(now);
                 }
             },
+            Command::BfRt(command) => self.handle_bfrt(command, now),
             Command::Frame(number, frame) => {
                 if let Some(port) = self.ports.get_mut(&number) {
                     port.counters.received += 1;

@@ -279,7 +279,8 @@ impl Elaborator<'_> {
                         table.sized = true;
                     }
                 }
-                "support_timeout" => {
+                // Two names of one property.
+                "support_timeout" | "idle_timeout" => {
                     let on = self
                         .eval(value, frame)
                         .constant()

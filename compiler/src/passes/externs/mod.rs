@@ -232,7 +232,9 @@ impl Lowering<'_> {
                 }
             }),
             CallResult::Place(place) => {
-                self.assign(&place, data, &call.ret, call.span, &call.scope);
+                if !matches!(data, Data::Nothing) {
+                    self.assign(&place, data, &call.ret, call.span, &call.scope);
+                }
                 None
             }
         };

@@ -44,6 +44,7 @@ impl Lowering<'_> {
             size,
             max_group_size: max_group_size.unwrap_or(0),
             groups: 0,
+            members: None,
             semantics,
             selector,
             tables: Vec::new(),

@@ -136,6 +136,7 @@ impl Target for TwoPipes {
             initial: Default::default(),
             type_spec,
             hidden: false,
+            role: Default::default(),
         });
         LoweredObject::Register(id)
     }

@@ -3,6 +3,7 @@
 //! Programs are checked for the chip, with an estimate of the stages that they need ([`stages`]), and compiled for the software model.
 
 mod aliases;
+mod bf_rt;
 mod direct_cells;
 mod externs;
 mod package;
@@ -12,14 +13,16 @@ pub mod stages;
 use std::any::Any;
 use std::rc::Rc;
 
+use alfirk_bf_rt_json::Schema;
 use alfirk_bmv2_json::BmV2Json;
 
 use super::v1model::TABLE_PROPERTIES as COMMON_PROPERTIES;
-use super::{PropertyValue, ReportForm, StageReport, Stages, TableProperty, Target};
+use super::{KeyUse, PropertyValue, ReportForm, StageReport, Stages, TableProperty, Target};
 use crate::arch::Arch;
 use crate::bmv2;
 use crate::diag::{Code, Diagnostic, Diagnostics, Span};
-use crate::ir::{FlatProgram, TableId};
+use crate::ir::{FlatProgram, MatchKind, Objects, TableId};
+use crate::p4info::IdError;
 use crate::passes::builder::data::Data;
 use crate::passes::builder::{Absent, Builder};
 use crate::passes::deparsers::DeparserForm;
@@ -44,7 +47,7 @@ pub static TNA: Tofino = Tofino { generation: 1 };
 pub static T2NA: Tofino = Tofino { generation: 2 };
 
 /// Table properties: those of v1model, and those that attach direct registers and filters to a table.
-const TABLE_PROPERTIES: [TableProperty; 9] = {
+const TABLE_PROPERTIES: [TableProperty; 10] = {
     let [a, b, c, d, e, f, g] = COMMON_PROPERTIES;
     let registers = TableProperty {
         name: "registers",
@@ -54,7 +57,11 @@ const TABLE_PROPERTIES: [TableProperty; 9] = {
         name: "filters",
         value: PropertyValue::ObjectNamed("Direct"),
     };
-    [a, b, c, d, e, f, g, registers, filters]
+    let idle_timeout = TableProperty {
+        name: "idle_timeout",
+        value: PropertyValue::Flag,
+    };
+    [a, b, c, d, e, f, g, registers, filters, idle_timeout]
 };
 
 impl Tofino {
@@ -122,6 +129,14 @@ impl Target for Tofino {
 
     fn elaborate(&self, elaborator: &mut Elaborator<'_>, main: &Rc<Instantiation>) {
         elaborator.tofino(main);
+    }
+
+    fn key_use(&self, match_kind: &str) -> Option<KeyUse> {
+        match match_kind {
+            // The partition of an algorithmic TCAM; the model has one table for all partitions.
+            "atcam_partition_index" => Some(KeyUse::Match(MatchKind::Exact)),
+            _ => KeyUse::standard(match_kind),
+        }
     }
 
     fn packet_length(&self, build: &mut Builder<'_>, span: Span) -> Data {
@@ -216,6 +231,10 @@ impl Target for Tofino {
 
     fn emit(&self, program: &FlatProgram) -> BmV2Json {
         bmv2::emit(program, Some(self.name()))
+    }
+
+    fn bf_rt_schema(&self, program: &Objects) -> Option<Result<Schema, Vec<IdError>>> {
+        Some(bf_rt::schema(program))
     }
 }
 

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use crate::diag::{Code, Diagnostic, Span};
-use crate::ir::{FieldRef, HeaderPlace};
+use crate::ir::{FieldRef, HeaderPlace, PortMetadata};
 use crate::passes::builder::data::Place;
 use crate::passes::elaborate::frame::{
     Binding, ControlInstance, ExternObject, Instance, ParserInstance,
@@ -18,6 +18,11 @@ use crate::passes::elaborate::Elaborator;
 use crate::passes::externs::call::Region;
 use crate::sema::{CallInfo, Callee, DefKind, Resolution, Type};
 use crate::syntax::ast::{Arg, Expr, ExprKind, Instantiation, Param};
+
+/// Name of a pipe whose `Pipeline` has no name, as in bf-p4c.
+const DEFAULT_PIPE: &str = "pipe";
+/// Name of the type of the intrinsic metadata of ingress.
+const INGRESS_METADATA: &str = "ingress_intrinsic_metadata_t";
 
 /// The target's names for the blocks of a gress (ingress or egress).
 struct Names {
@@ -72,6 +77,7 @@ impl<'a> Elaborator<'a> {
             );
             return;
         };
+        self.program.port_metadata = Some(self.port_metadata(ingress_parser));
         self.gress(&GRESSES[0], ingress_parser, ingress, ingress_deparser);
         self.gress(&GRESSES[1], egress_parser, egress, egress_deparser);
         self.list_objects(&blocks);
@@ -111,7 +117,12 @@ impl<'a> Elaborator<'a> {
                 return None;
             }
         }
-        let (info, args, span) = self.package_of(&main.args.get(chosen)?.value)?;
+        let pipe = &main.args.get(chosen)?.value;
+        self.program.pipe = match &pipe.kind {
+            ExprKind::Name(name) => name.name.to_string(),
+            _ => DEFAULT_PIPE.to_owned(),
+        };
+        let (info, args, span) = self.package_of(pipe)?;
         let blocks = self.package_arguments(info, args)?;
         Some((blocks, span))
     }
@@ -137,6 +148,21 @@ impl<'a> Elaborator<'a> {
             }
             ExprKind::Call(call) => Some((checked.call(expr.id)?, &call.args, expr.span)),
             _ => None,
+        }
+    }
+
+    /// The table with metadata of the ports, of a program with this ingress parser.
+    fn port_metadata(&self, parser: &ParserInstance) -> PortMetadata {
+        let params = parser.decl.params.iter();
+        let intrinsic = params.filter(|param| {
+            let nominal = self.checked.type_ref(&param.ty).nominal();
+            nominal.is_some_and(|nominal| &*nominal.name == INGRESS_METADATA)
+        });
+        let names: Vec<String> = intrinsic.map(|param| param.name.to_string()).collect();
+        PortMetadata {
+            parser: parser.name.clone(),
+            intrinsic: names.into_iter().next().unwrap_or_default(),
+            type_spec: None,
         }
     }
 

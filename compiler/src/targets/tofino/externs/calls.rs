@@ -255,6 +255,10 @@ impl Lowering<'_> {
             "invalidate" => Data::Nothing,
             "port_metadata_unpack" => {
                 let bits = Expr::bits(self.port_metadata_bits(), 32);
+                let type_spec = self.type_spec(&call.ret);
+                if let Some(metadata) = &mut self.program.port_metadata {
+                    metadata.type_spec = Some(type_spec);
+                }
                 let data = match &call.result {
                     CallResult::Place(place) => {
                         self.lookahead_into(place, &call.ret, call.span);

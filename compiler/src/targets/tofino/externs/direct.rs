@@ -21,6 +21,10 @@ impl Lowering<'_> {
 
     /// Attaches a direct object to the table that names it; reports other values (`None`) and a second attachment.
     pub fn attach_direct(&mut self, object: Option<ObjectId>, table: TableId, span: Span) {
+        if object.is_some_and(|id| self.has_index(id)) {
+            // Actions access it by an index of their own.
+            return;
+        }
         let cells = object.and_then(|id| self.direct_cells(id));
         let Some((register, entry)) = cells else {
             self.target(
@@ -48,6 +52,14 @@ impl Lowering<'_> {
         self.program.tables[table.index()]
             .direct_cells
             .push(DirectCells { register, entry });
+    }
+
+    /// Whether an object is an `Lpf` or `Wred` with an index, which a table may name, too.
+    fn has_index(&self, id: ObjectId) -> bool {
+        matches!(
+            &self.tofino().objects[id],
+            Object::Lpf { entry: None, .. } | Object::Wred { entry: None, .. }
+        )
     }
 
     /// The register that holds the cells of a direct object, and the field with the index of the hit entry. `None` for

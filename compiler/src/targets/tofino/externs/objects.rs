@@ -6,8 +6,9 @@ use super::math_unit::MathUnit;
 use super::ObjectId;
 use crate::ir::{
     ActionProfileId, Algorithm, CounterUnit, CrcParameters, FieldRef, Meta, Partitions, Register,
-    RegisterId, Scalar, Selector,
+    RegisterId, RegisterRole, Scalar, Selector,
 };
+use crate::passes::builder::data::Data;
 use crate::passes::builder::Absent;
 use crate::passes::externs::call::{DeclaredObject, ExternArg};
 use crate::passes::externs::{enum_argument, named, number, LoweredObject, Lowering};
@@ -107,7 +108,10 @@ impl Lowering<'_> {
                 Err(absent) => LoweredObject::Invalid(absent),
             },
             "RegisterParam" => match self.tofino_register(&declared, 1) {
-                Ok(register) => self.object(Object::RegisterParam(register)),
+                Ok(register) => {
+                    self.set_role(register, RegisterRole::Parameter);
+                    self.object(Object::RegisterParam(register))
+                }
                 Err(absent) => LoweredObject::Invalid(absent),
             },
             "DirectRegister" => {
@@ -115,6 +119,7 @@ impl Lowering<'_> {
                 match self.tofino_register(&declared, 1) {
                     Ok(register) => {
                         self.program.registers[register.index()].hidden = true;
+                        self.set_role(register, RegisterRole::Direct);
                         self.into.direct_registers.insert(register);
                         self.object(Object::DirectRegister { register, entry })
                     }
@@ -242,9 +247,9 @@ impl Lowering<'_> {
         };
         let initial = named(&declared.args, "initial_value").and_then(ExternArg::data);
         let initial = match initial {
-            Some(data) => match self.packed(data.clone(), &cell) {
-                Some(crate::ir::Expr::Number { value, .. }) => value,
-                _ => {
+            Some(data) => match self.packed_constant(data.clone(), &cell) {
+                Some(value) => value,
+                None => {
                     self.target(
                         declared.span,
                         "the initial value of a register must be a constant",
@@ -266,9 +271,25 @@ impl Lowering<'_> {
             initial,
             type_spec,
             hidden: false,
+            role: Default::default(),
         });
         self.tofino_mut().cells.insert(id, cell);
         Ok(id)
+    }
+
+    /// The number of a cell with this constant value: its parts, with the first in the most significant bits. `None` for other values.
+    fn packed_constant(&mut self, data: Data, cell: &Type) -> Option<BigInt> {
+        let mut number = BigInt::ZERO;
+        for leaf in self.leaves(data, cell) {
+            let width = self.scalar(&leaf.ty)?.width();
+            number = (number << width) | (leaf.data.constant()? & crate::ir::mask(width));
+        }
+        Some(number)
+    }
+
+    /// Sets the object of the program that a register implements.
+    fn set_role(&mut self, register: RegisterId, role: RegisterRole) {
+        self.program.registers[register.index()].role = role;
     }
 
     /// Creates a register of `size` cells of `bits` bits, which are initially 0.
@@ -284,6 +305,7 @@ impl Lowering<'_> {
             initial: BigInt::ZERO,
             type_spec,
             hidden: false,
+            role: Default::default(),
         });
         self.tofino_mut().cells.insert(id, cell);
         id
@@ -301,6 +323,9 @@ impl Lowering<'_> {
         let meta = self.named_meta("register", name, &declared.annotations, declared.span);
         let memory = self.register_of_bits(super::lpf::MEMORY_BITS, size, meta);
         self.program.registers[memory.index()].hidden = true;
+        let direct = entry.is_some();
+        self.set_role(spec, RegisterRole::Filter { direct });
+        self.set_role(memory, RegisterRole::FilterState);
         if entry.is_some() {
             self.into.direct_registers.insert(memory);
         }
@@ -352,6 +377,8 @@ impl Lowering<'_> {
     ) -> LoweredObject {
         let args = &declared.args;
         let thresholds = self.register_of_bits(super::wred::CELL_BITS, size, meta_of(declared));
+        let direct = entry.is_some();
+        self.set_role(thresholds, RegisterRole::EarlyDetection { direct });
         self.object(Object::Wred {
             thresholds,
             entry,
@@ -476,8 +503,10 @@ impl Lowering<'_> {
         profile.groups = groups.unwrap_or(0);
         match of_profile {
             Some(id) => {
-                // The control plane accesses members and groups by the name of the selector.
-                self.program.action_profiles[id.index()] = profile;
+                // P4Runtime accesses members and groups by the name of the selector, BfRuntime members by that of the profile.
+                let members = &mut self.program.action_profiles[id.index()];
+                profile.members = Some(std::mem::take(&mut members.meta));
+                *members = profile;
                 LoweredObject::ActionProfile(id)
             }
             None => {

@@ -76,6 +76,7 @@ impl Lowering<'_> {
                     initial: Default::default(),
                     type_spec,
                     hidden: false,
+                    role: Default::default(),
                 });
                 LoweredObject::Register(id)
             }

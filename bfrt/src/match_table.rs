@@ -1,0 +1,781 @@
+//! Entries of match-action tables.
+
+use std::collections::BTreeMap;
+
+use alfirk_bf_rt_json::{ids, ActionData, ActionScope, ActionSpec, FieldType, Table};
+use alfirk_bmv2::{
+    Counter, EntryHandle, EntryTarget, KeyMatch, MeterConfig, Switch, TableEntry, TableId,
+    TableInfo,
+};
+use alfirk_bmv2_json::MatchType as CoreMatch;
+use alfirk_p4runtime::bfrt_proto::{
+    data_field::Value,
+    key_field::{self, MatchType as Match},
+    DataField, KeyField, TableData, TableKey,
+};
+
+use crate::error::{core, invalid, not_found, Outcome};
+use crate::program::own_name;
+use crate::values::{self, bytes_of, check_width, padded, stream, Values};
+
+/// Nanoseconds of a millisecond, the unit of `$ENTRY_TTL`.
+const MS: u64 = 1_000_000;
+/// Bytes per second of a kilobit per second, and bytes of a kilobit.
+const BYTES_PER_KILOBIT: u64 = 125;
+
+/// A match-action table of the schema and of the switch.
+pub(crate) struct MatchTable<'p> {
+    pub table: &'p Table,
+    pub id: TableId,
+    info: TableInfo,
+}
+
+/// The parameters of an action: id, name and type.
+type Params<'p> = Vec<(u32, &'p str, &'p FieldType)>;
+
+impl<'p> MatchTable<'p> {
+    /// Finds the table in the switch.
+    pub fn new(table: &'p Table, switch: &Switch) -> Outcome<MatchTable<'p>> {
+        let id = switch.table(own_name(&table.name)).map_err(core)?;
+        let info = switch.table_info(id).map_err(core)?;
+        let keys = table.key.iter().filter(|key| key.id != ids::MATCH_PRIORITY);
+        if keys.count() != info.keys.len() {
+            let name = &table.name;
+            return Err(invalid(format!(
+                "table {name}: the schema is not that of the loaded program"
+            )));
+        }
+        Ok(MatchTable { table, id, info })
+    }
+
+    /// The key in the form of the switch, and its priority.
+    pub fn key(&self, key: &TableKey) -> Outcome<(Vec<KeyMatch>, i32)> {
+        let fields = values::key_fields(key);
+        let name = |id: u32| format!("table {}, key field {id}", self.table.name);
+        for id in fields.keys() {
+            if self.table.key.iter().all(|field| field.id != *id) {
+                return Err(invalid(format!("{}: unknown field", name(*id))));
+            }
+        }
+        let priority = match fields.get(&ids::MATCH_PRIORITY) {
+            Some(KeyField {
+                match_type: Some(Match::Exact(exact)),
+                ..
+            }) => {
+                let value = values::number(&exact.value).and_then(|n| i32::try_from(n).ok());
+                value.ok_or_else(|| invalid(format!("{}: too large", name(ids::MATCH_PRIORITY))))?
+            }
+            _ => 0,
+        };
+        let own = self.table.key.iter();
+        let own = own.filter(|field| field.id != ids::MATCH_PRIORITY);
+        let mut matches = Vec::new();
+        for (field, info) in own.zip(&self.info.keys) {
+            let given = fields
+                .get(&field.id)
+                .and_then(|given| given.match_type.as_ref());
+            let what = format!("table {}, key field {}", self.table.name, field.name);
+            let bits = field.ty.bits().unwrap_or(info.bits);
+            matches.push(match_of(given, info.match_type, bits, &what)?);
+        }
+        Ok((matches, priority))
+    }
+
+    /// The entry with this key or handle.
+    pub fn find(&self, switch: &Switch, key: &TableKey) -> Outcome<EntryHandle> {
+        let (key, priority) = self.key(key)?;
+        switch.find_entry(self.id, &key, priority).map_err(core)
+    }
+
+    /// The entry with this handle.
+    pub fn with_handle(&self, switch: &Switch, handle: u32) -> Outcome<EntryHandle> {
+        let handle = EntryHandle(handle);
+        switch.entry(self.id, handle).map_err(core)?;
+        Ok(handle)
+    }
+
+    fn spec(&self, action: u32) -> Outcome<&'p ActionSpec> {
+        let specs = self.table.action_specs.iter().flatten();
+        specs
+            .into_iter()
+            .find(|spec| spec.id == action)
+            .ok_or_else(|| {
+                let name = &self.table.name;
+                invalid(format!("table {name} has no action with the id {action}"))
+            })
+    }
+
+    /// Inserts an entry.
+    pub fn insert(
+        &self,
+        switch: &mut Switch,
+        key: &TableKey,
+        data: &TableData,
+        now: u64,
+    ) -> Outcome<EntryHandle> {
+        let (key, priority) = self.key(key)?;
+        let values = self.values(data)?;
+        let target = self.target(data, &values, false)?.ok_or_else(|| {
+            invalid(format!(
+                "table {}: an entry needs an action",
+                self.table.name
+            ))
+        })?;
+        let inserted = switch.insert_entry(self.id, &key, priority, &target, 0, now);
+        let handle = inserted.map_err(core)?;
+        if let Err(status) = self.set_resources(switch, handle, &values, now) {
+            // The entry was inserted just now, so it can be deleted.
+            let _ = switch.delete_entry(self.id, handle);
+            return Err(status);
+        }
+        Ok(handle)
+    }
+
+    /// Changes an entry.
+    pub fn modify(
+        &self,
+        switch: &mut Switch,
+        handle: EntryHandle,
+        data: &TableData,
+        now: u64,
+    ) -> Outcome {
+        let old = switch.entry(self.id, handle).map_err(core)?.target;
+        let data = &self.completed(data, &old);
+        let values = self.values(data)?;
+        if let Some(target) = self.target(data, &values, false)? {
+            switch
+                .modify_entry(self.id, handle, &target)
+                .map_err(core)?;
+        }
+        self.set_resources(switch, handle, &values, now)
+    }
+
+    /// The data of a request, with the old arguments of parameters that it does not have, if the action stays.
+    fn completed(&self, data: &TableData, old: &EntryTarget) -> TableData {
+        let mut all = data.clone();
+        let old = self.target_data(old);
+        if old.action_id == data.action_id {
+            for field in old.fields {
+                let is_same = |new: &DataField| new.field_id == field.field_id;
+                if data.action_id != 0 && !data.fields.iter().any(is_same) {
+                    all.fields.push(field);
+                }
+            }
+        }
+        all
+    }
+
+    /// Sets the default entry.
+    pub fn set_default(&self, switch: &mut Switch, data: &TableData) -> Outcome {
+        let values = self.values(data)?;
+        let target = self.target(data, &values, true)?.ok_or_else(|| {
+            invalid(format!(
+                "table {}: a default entry needs an action",
+                self.table.name
+            ))
+        })?;
+        switch.set_default(self.id, &target).map_err(core)
+    }
+
+    /// The data of a request, checked by the schema.
+    fn values<'r>(&self, data: &'r TableData) -> Outcome<Values<'r>> {
+        let params = match data.action_id {
+            0 => Vec::new(),
+            action => params_of(self.spec(action)?),
+        };
+        Values::new(self.table, &params, data)
+    }
+
+    /// The action, member or group of an entry; `None` if the request does not set it.
+    fn target(
+        &self,
+        data: &TableData,
+        values: &Values,
+        is_default: bool,
+    ) -> Outcome<Option<EntryTarget>> {
+        if data.action_id != 0 {
+            let spec = self.spec(data.action_id)?;
+            let refused = match spec.action_scope {
+                Some(ActionScope::DefaultOnly) => !is_default,
+                Some(ActionScope::TableOnly) => is_default,
+                _ => false,
+            };
+            if refused {
+                let kind = if is_default {
+                    "the default entry"
+                } else {
+                    "entries"
+                };
+                let (table, action) = (&self.table.name, &spec.name);
+                return Err(invalid(format!(
+                    "table {table}: the action {action} is not allowed for {kind}"
+                )));
+            }
+            return Ok(Some(EntryTarget::Action {
+                name: spec.name.clone(),
+                args: action_args(spec, values)?,
+            }));
+        }
+        let id = |id: u32| values.number(id).and_then(|n| u32::try_from(n).ok());
+        Ok(
+            match (id(ids::ACTION_MEMBER_ID), id(ids::SELECTOR_GROUP_ID)) {
+                (Some(member), None) => Some(EntryTarget::Member(member)),
+                (None, Some(group)) => Some(EntryTarget::Group(group)),
+                (None, None) => None,
+                (Some(_), Some(_)) => {
+                    let name = &self.table.name;
+                    return Err(invalid(format!(
+                        "table {name}: an entry has a member or a group, not both"
+                    )));
+                }
+            },
+        )
+    }
+
+    /// Sets counter, meter, registers and idle timeout of an entry, as far as the request has them.
+    fn set_resources(
+        &self,
+        switch: &mut Switch,
+        handle: EntryHandle,
+        values: &Values,
+        now: u64,
+    ) -> Outcome {
+        let count = |id| values.number(id);
+        let (bytes, packets) = (count(ids::COUNTER_BYTES), count(ids::COUNTER_PKTS));
+        if bytes.is_some() || packets.is_some() {
+            let old = switch.entry(self.id, handle).map_err(core)?.counter;
+            let counter = with_counts(old.unwrap_or_default(), bytes, packets);
+            switch
+                .set_direct_counter(self.id, handle, counter)
+                .map_err(core)?;
+        }
+        if has_rates(values) {
+            let old = switch.entry(self.id, handle).map_err(core)?.meter;
+            let config = meter_config(values, old);
+            switch
+                .set_direct_meter(self.id, handle, config, now)
+                .map_err(core)?;
+        }
+        if let Some(ttl) = values.number(ids::ENTRY_TTL) {
+            switch
+                .set_idle_timeout(self.id, handle, ttl.saturating_mul(MS), now)
+                .map_err(core)?;
+        }
+        for register in self.registers() {
+            if register.fields.iter().any(|(id, ..)| values.has(*id)) {
+                let index = u64::from(handle.slot());
+                register.write(switch, index, values)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The direct registers of the table.
+    fn registers(&self) -> Vec<Cells<'p>> {
+        Cells::of(self.table)
+    }
+
+    /// The key and data of an entry. `only`: ids of the data fields to return; all if empty.
+    pub fn describe(
+        &self,
+        switch: &Switch,
+        entry: &TableEntry,
+        only: &[u32],
+        now: u64,
+    ) -> (TableKey, TableData) {
+        let mut data = self.target_data(&entry.target);
+        let is_read = |id: u32| only.is_empty() || only.contains(&id);
+        data.fields.retain(|field| is_read(field.field_id));
+        let mut add = |field: DataField| {
+            if is_read(field.field_id) {
+                data.fields.push(field);
+            }
+        };
+        let has = |id: u32| self.table.data_fields().any(|(_, field)| field.id == id);
+        let counter = entry.counter.unwrap_or_default();
+        if has(ids::COUNTER_BYTES) {
+            add(values::number_field(
+                ids::COUNTER_BYTES,
+                chip_bytes(counter),
+                64,
+            ));
+        }
+        if has(ids::COUNTER_PKTS) {
+            add(values::number_field(ids::COUNTER_PKTS, counter.packets, 64));
+        }
+        for field in meter_fields(self.table, entry.meter) {
+            add(field);
+        }
+        if has(ids::ENTRY_TTL) {
+            let rest = (entry.last_hit + entry.idle_timeout).saturating_sub(now);
+            let ttl = match entry.idle_timeout {
+                0 => 0,
+                _ => rest.div_ceil(MS),
+            };
+            add(values::number_field(ids::ENTRY_TTL, ttl, 32));
+        }
+        if has(ids::ENTRY_HIT_STATE) {
+            let is_idle = now.saturating_sub(entry.last_hit) >= entry.idle_timeout;
+            let state = if is_idle {
+                "ENTRY_IDLE"
+            } else {
+                "ENTRY_ACTIVE"
+            };
+            add(values::field(
+                ids::ENTRY_HIT_STATE,
+                Value::StrVal(state.to_owned()),
+            ));
+        }
+        for register in self.registers() {
+            let index = u64::from(entry.handle.slot());
+            for field in register.read(switch, index).unwrap_or_default() {
+                add(field);
+            }
+        }
+        (self.key_of(entry), data)
+    }
+
+    /// The default entry's data.
+    pub fn default_data(&self, switch: &Switch) -> Outcome<TableData> {
+        match switch.default_entry(self.id).map_err(core)? {
+            Some(target) => Ok(self.target_data(&target)),
+            None => Err(not_found(format!(
+                "table {} has no default entry",
+                self.table.name
+            ))),
+        }
+    }
+
+    fn target_data(&self, target: &EntryTarget) -> TableData {
+        match target {
+            EntryTarget::Action { name, args } => {
+                let specs = self.table.action_specs.iter().flatten();
+                let spec = specs.into_iter().find(|spec| spec.name == *name);
+                spec.map_or_else(TableData::default, |spec| action_data(spec, args))
+            }
+            EntryTarget::Member(id) => one(ids::ACTION_MEMBER_ID, *id),
+            EntryTarget::Group(id) => one(ids::SELECTOR_GROUP_ID, *id),
+        }
+    }
+
+    pub fn key_of(&self, entry: &TableEntry) -> TableKey {
+        let own = self.table.key.iter();
+        let own = own.filter(|field| field.id != ids::MATCH_PRIORITY);
+        let mut fields: Vec<KeyField> = own
+            .zip(&entry.key)
+            .map(|(field, value)| KeyField {
+                field_id: field.id,
+                match_type: Some(field_of(
+                    value,
+                    field.match_type,
+                    field.ty.bits().unwrap_or(1),
+                )),
+            })
+            .collect();
+        if self.info.has_priorities && self.table.key.iter().any(|f| f.id == ids::MATCH_PRIORITY) {
+            let value = bytes_of(u64::try_from(entry.priority).unwrap_or(0), 32);
+            fields.push(KeyField {
+                field_id: ids::MATCH_PRIORITY,
+                match_type: Some(Match::Exact(key_field::Exact { value })),
+            });
+        }
+        TableKey { fields }
+    }
+}
+
+fn one(id: u32, value: u32) -> TableData {
+    TableData {
+        action_id: 0,
+        fields: vec![values::number_field(id, u64::from(value), 32)],
+    }
+}
+
+/// Ids, names and types of an action's parameters.
+pub(crate) fn params_of(spec: &ActionSpec) -> Params<'_> {
+    let params = spec.data.iter().filter_map(|data| match data {
+        ActionData::Param(param) => Some((param.id, &*param.name, &param.ty)),
+        ActionData::Data(_) => None,
+    });
+    params.collect()
+}
+
+/// The arguments of an action, in the order of its parameters.
+pub(crate) fn action_args(spec: &ActionSpec, values: &Values) -> Outcome<Vec<Vec<u8>>> {
+    let params = params_of(spec).into_iter();
+    let args = params.map(|(id, name, _)| match values.bytes(id) {
+        Some(bytes) => Ok(bytes.to_vec()),
+        None => Err(invalid(format!(
+            "action {}: the parameter {name} has no value",
+            spec.name
+        ))),
+    });
+    args.collect()
+}
+
+/// The data of an entry with an action.
+pub(crate) fn action_data(spec: &ActionSpec, args: &[Vec<u8>]) -> TableData {
+    let params = params_of(spec).into_iter().zip(args);
+    let fields = params.map(|((id, _, ty), arg)| stream(id, padded(arg, ty.bits().unwrap_or(8))));
+    TableData {
+        action_id: spec.id,
+        fields: fields.collect(),
+    }
+}
+
+/// The value of a key field in the form of the switch. A field that is absent matches any value, or is 0 if it is
+/// exact.
+fn match_of(given: Option<&Match>, kind: CoreMatch, bits: u32, what: &str) -> Outcome<KeyMatch> {
+    let length = (bits as usize).div_ceil(8).max(1);
+    let check = |value: &[u8]| check_width(value, bits, what);
+    let wrong = || invalid(format!("{what}: the value has the wrong match type"));
+    Ok(match kind {
+        CoreMatch::Exact => match given {
+            Some(Match::Exact(exact)) => {
+                check(&exact.value)?;
+                KeyMatch::Exact {
+                    value: exact.value.clone(),
+                }
+            }
+            None => KeyMatch::Exact {
+                value: vec![0; length],
+            },
+            _ => return Err(wrong()),
+        },
+        CoreMatch::Valid => match given {
+            Some(Match::Exact(exact)) => {
+                check(&exact.value)?;
+                KeyMatch::Valid {
+                    value: exact.value.iter().any(|byte| *byte != 0),
+                }
+            }
+            None => KeyMatch::Valid { value: false },
+            _ => return Err(wrong()),
+        },
+        CoreMatch::Lpm => match given {
+            Some(Match::Lpm(lpm)) => {
+                check(&lpm.value)?;
+                let prefix_len = u32::try_from(lpm.prefix_len)
+                    .ok()
+                    .filter(|length| *length <= bits)
+                    .ok_or_else(|| {
+                        invalid(format!("{what}: the prefix is longer than the field"))
+                    })?;
+                KeyMatch::Lpm {
+                    value: masked(&lpm.value, &prefix_mask(bits, prefix_len)),
+                    prefix_len,
+                }
+            }
+            None => KeyMatch::Lpm {
+                value: vec![0; length],
+                prefix_len: 0,
+            },
+            _ => return Err(wrong()),
+        },
+        CoreMatch::Ternary | CoreMatch::Optional => {
+            let (value, mask) = match given {
+                Some(Match::Ternary(ternary)) => {
+                    check(&ternary.value)?;
+                    check(&ternary.mask)?;
+                    (masked(&ternary.value, &ternary.mask), ternary.mask.clone())
+                }
+                Some(Match::Optional(optional)) => {
+                    let mask = match optional.is_valid {
+                        true => prefix_mask(bits, bits),
+                        false => vec![0; length],
+                    };
+                    check(&optional.value)?;
+                    (masked(&optional.value, &mask), mask)
+                }
+                None => (vec![0; length], vec![0; length]),
+                _ => return Err(wrong()),
+            };
+            KeyMatch::Ternary { value, mask }
+        }
+        CoreMatch::Range => match given {
+            Some(Match::Range(range)) => {
+                check(&range.low)?;
+                check(&range.high)?;
+                KeyMatch::Range {
+                    low: range.low.clone(),
+                    high: range.high.clone(),
+                }
+            }
+            None => KeyMatch::Range {
+                low: vec![0; length],
+                high: prefix_mask(bits, bits),
+            },
+            _ => return Err(wrong()),
+        },
+    })
+}
+
+/// The value of a key field in the form of BfRuntime.
+fn field_of(value: &KeyMatch, kind: alfirk_bf_rt_json::MatchType, bits: u32) -> Match {
+    match value {
+        KeyMatch::Exact { value } => Match::Exact(key_field::Exact {
+            value: padded(value, bits),
+        }),
+        KeyMatch::Valid { value } => Match::Exact(key_field::Exact {
+            value: vec![u8::from(*value)],
+        }),
+        KeyMatch::Lpm { value, prefix_len } => Match::Lpm(key_field::Lpm {
+            value: padded(value, bits),
+            prefix_len: *prefix_len as i32,
+        }),
+        KeyMatch::Ternary { value, mask } if kind == alfirk_bf_rt_json::MatchType::Optional => {
+            Match::Optional(key_field::Optional {
+                value: padded(value, bits),
+                is_valid: mask.iter().any(|byte| *byte != 0),
+            })
+        }
+        KeyMatch::Ternary { value, mask } => Match::Ternary(key_field::Ternary {
+            value: padded(value, bits),
+            mask: padded(mask, bits),
+        }),
+        KeyMatch::Range { low, high } => Match::Range(key_field::Range {
+            low: padded(low, bits),
+            high: padded(high, bits),
+        }),
+    }
+}
+
+/// A mask of `bits` bits with `ones` leading ones.
+fn prefix_mask(bits: u32, ones: u32) -> Vec<u8> {
+    let length = (bits as usize).div_ceil(8).max(1);
+    let mut mask = vec![0; length];
+    for bit in bits.saturating_sub(ones)..bits {
+        let byte = length - 1 - (bit / 8) as usize;
+        mask[byte] |= 1 << (bit % 8);
+    }
+    mask
+}
+
+fn masked(value: &[u8], mask: &[u8]) -> Vec<u8> {
+    value.iter().zip(mask).map(|(v, m)| v & m).collect()
+}
+
+/// Length in bytes of the frame check sequence, which the chip counts and the switch does not receive.
+const FRAME_CHECK_BYTES: u64 = 4;
+
+/// The bytes of a counter as the chip counts them, with the frame check sequence of each packet.
+pub(crate) fn chip_bytes(counter: Counter) -> u64 {
+    let checks = counter.packets.wrapping_mul(FRAME_CHECK_BYTES);
+    counter.bytes.wrapping_add(checks)
+}
+
+/// A counter with other counts, as the chip counts them; `None` keeps a count.
+pub(crate) fn with_counts(old: Counter, bytes: Option<u64>, packets: Option<u64>) -> Counter {
+    let bytes = bytes.unwrap_or(chip_bytes(old));
+    let packets = packets.unwrap_or(old.packets);
+    let checks = packets.wrapping_mul(FRAME_CHECK_BYTES);
+    Counter {
+        packets,
+        bytes: bytes.wrapping_sub(checks),
+    }
+}
+
+/// A register whose cells the data fields of a table describe.
+pub(crate) struct Cells<'p> {
+    /// Name of the register in the switch.
+    name: &'p str,
+    /// Id and width in bits of each part of a cell, the most significant first.
+    pub fields: Vec<(u32, u32)>,
+}
+
+impl<'p> Cells<'p> {
+    /// The registers of a table, by the names of its data fields, which are `REGISTER.PART`.
+    pub fn of(table: &'p Table) -> Vec<Cells<'p>> {
+        let mut all: BTreeMap<&str, Cells> = BTreeMap::new();
+        for (_, field) in table.data_fields() {
+            let is_cell = |name: &str| name == "$bfrt_field_class";
+            if !field.annotations.iter().any(|note| is_cell(&note.name)) {
+                continue;
+            }
+            let alfirk_bf_rt_json::FieldContent::Type(ty) = &field.content else {
+                continue;
+            };
+            if let (Some((name, _)), Some(bits)) = (field.name.rsplit_once('.'), ty.bits()) {
+                let cells = all.entry(name).or_insert_with(|| Cells {
+                    name,
+                    fields: Vec::new(),
+                });
+                cells.fields.push((field.id, bits));
+            }
+        }
+        all.into_values().collect()
+    }
+
+    /// Sets the cell `index`. Parts that the request does not have keep their values.
+    pub fn write(&self, switch: &mut Switch, index: u64, values: &Values) -> Outcome {
+        let mut parts = self.parts(switch, index)?;
+        for ((id, bits), part) in self.fields.iter().zip(&mut parts) {
+            if let Some(bytes) = values.bytes(*id) {
+                *part = padded(bytes, *bits);
+            } else if let Some(value) = values.boolean(*id) {
+                *part = vec![u8::from(value)];
+            }
+        }
+        let widths = self.fields.iter().map(|(_, bits)| *bits);
+        let cell = joined(widths.zip(parts.iter().map(Vec::as_slice)));
+        switch.write_register(self.name, index, &cell).map_err(core)
+    }
+
+    /// The data fields of the cell `index`.
+    pub fn read(&self, switch: &Switch, index: u64) -> Outcome<Vec<DataField>> {
+        let parts = self.parts(switch, index)?;
+        let parts = self.fields.iter().zip(parts);
+        Ok(parts.map(|((id, _), part)| stream(*id, part)).collect())
+    }
+
+    fn parts(&self, switch: &Switch, index: u64) -> Outcome<Vec<Vec<u8>>> {
+        let cell = switch.read_register(self.name, index).map_err(core)?;
+        let mut end = 0;
+        let mut parts: Vec<Vec<u8>> = self
+            .fields
+            .iter()
+            .rev()
+            .map(|(_, bits)| {
+                let part = bits_of(&cell, end, *bits);
+                end += bits;
+                part
+            })
+            .collect();
+        parts.reverse();
+        Ok(parts)
+    }
+}
+
+/// The bits of a big-endian number from position `low` on, as big-endian bytes in the width of `bits` bits.
+pub(crate) fn bits_of(number: &[u8], low: u32, bits: u32) -> Vec<u8> {
+    let length = (bits as usize).div_ceil(8).max(1);
+    let mut part = vec![0; length];
+    for bit in 0..bits {
+        let at = low + bit;
+        let byte = number.len().checked_sub(1 + (at / 8) as usize);
+        let is_set = byte.is_some_and(|byte| number[byte] >> (at % 8) & 1 == 1);
+        if is_set {
+            part[length - 1 - (bit / 8) as usize] |= 1 << (bit % 8);
+        }
+    }
+    part
+}
+
+/// The concatenation of numbers, each with its width in bits, the first most significant.
+pub(crate) fn joined<'n>(
+    parts: impl DoubleEndedIterator<Item = (u32, &'n [u8])> + Clone,
+) -> Vec<u8> {
+    let total: u32 = parts.clone().map(|(bits, _)| bits).sum();
+    let length = (total as usize).div_ceil(8).max(1);
+    let mut number = vec![0; length];
+    let mut low = 0;
+    for (bits, part) in parts.rev() {
+        for bit in 0..bits {
+            let byte = part.len().checked_sub(1 + (bit / 8) as usize);
+            if byte.is_some_and(|byte| part[byte] >> (bit % 8) & 1 == 1) {
+                let at = low + bit;
+                number[length - 1 - (at / 8) as usize] |= 1 << (at % 8);
+            }
+        }
+        low += bits;
+    }
+    number
+}
+
+/// The concatenation of numbers, each with its width in bits, the first most significant.
+pub(crate) fn joined_values(parts: &[(u32, Vec<u8>)]) -> Vec<u8> {
+    joined(parts.iter().map(|(bits, value)| (*bits, &value[..])))
+}
+
+/// A rate or burst size that no traffic reaches, in bytes or packets; clients write and read it as 2^64 - 1.
+const UNLIMITED: u64 = 1 << 50;
+
+/// Rates and bursts of a meter in the units of bytes, with the factor to bytes, and in packets.
+const RATES: [[(u32, u64); 2]; 4] = [
+    [
+        (ids::METER_CIR_KBPS, BYTES_PER_KILOBIT),
+        (ids::METER_CIR_PPS, 1),
+    ],
+    [
+        (ids::METER_PIR_KBPS, BYTES_PER_KILOBIT),
+        (ids::METER_PIR_PPS, 1),
+    ],
+    [
+        (ids::METER_CBS_KBITS, BYTES_PER_KILOBIT),
+        (ids::METER_CBS_PKTS, 1),
+    ],
+    [
+        (ids::METER_PBS_KBITS, BYTES_PER_KILOBIT),
+        (ids::METER_PBS_PKTS, 1),
+    ],
+];
+
+/// Whether a request sets a rate or a burst of a meter.
+pub(crate) fn has_rates(values: &Values) -> bool {
+    RATES.iter().flatten().any(|(id, _)| values.has(*id))
+}
+
+/// The configuration of a meter: the old one with the values of the request. Without a rate, all packets are green.
+pub(crate) fn meter_config(values: &Values, old: Option<MeterConfig>) -> Option<MeterConfig> {
+    let set = RATES.map(|units| {
+        let mut given = units.iter().filter_map(|(id, factor)| {
+            let value = values.number(*id)?;
+            Some(value.saturating_mul(*factor).min(UNLIMITED))
+        });
+        given.next()
+    });
+    let [cir, pir, cburst, pburst] = set;
+    let old = old.unwrap_or(MeterConfig {
+        cir: UNLIMITED,
+        cburst: UNLIMITED,
+        pir: UNLIMITED,
+        pburst: UNLIMITED,
+    });
+    let new = MeterConfig {
+        cir: cir.unwrap_or(old.cir),
+        pir: pir.unwrap_or(old.pir),
+        cburst: cburst.unwrap_or(old.cburst),
+        pburst: pburst.unwrap_or(old.pburst),
+    };
+    (new.cir != UNLIMITED || new.pir != UNLIMITED).then_some(new)
+}
+
+/// The data fields of a meter, in the units of the table.
+pub(crate) fn meter_fields(table: &Table, config: Option<MeterConfig>) -> Vec<DataField> {
+    let values = config.map(|config| [config.cir, config.pir, config.cburst, config.pburst]);
+    let values = values.unwrap_or([UNLIMITED; 4]);
+    let mut fields = Vec::new();
+    for (units, value) in RATES.iter().zip(values) {
+        for (id, factor) in units {
+            if table.data_fields().any(|(_, field)| field.id == *id) {
+                let value = match value {
+                    UNLIMITED.. => u64::MAX,
+                    value => value / factor,
+                };
+                fields.push(values::number_field(*id, value, 64));
+            }
+        }
+    }
+    fields
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_joined_and_split() {
+        let parts: [(u32, &[u8]); 3] = [(9, &[1, 0x23]), (1, &[1]), (32, &[1, 2, 3, 4])];
+        let cell = joined(parts.into_iter());
+        assert_eq!(bits_of(&cell, 0, 32), [1, 2, 3, 4]);
+        assert_eq!(bits_of(&cell, 32, 1), [1]);
+        assert_eq!(bits_of(&cell, 33, 9), [1, 0x23]);
+    }
+
+    #[test]
+    fn prefixes_begin_at_the_most_significant_bit_of_the_field() {
+        assert_eq!(prefix_mask(9, 1), [1, 0]);
+        assert_eq!(prefix_mask(9, 9), [1, 0xff]);
+        assert_eq!(prefix_mask(32, 20), [0xff, 0xff, 0xf0, 0]);
+        assert_eq!(prefix_mask(8, 0), [0]);
+    }
+}

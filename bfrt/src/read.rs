@@ -1,0 +1,450 @@
+//! Read requests.
+
+use alfirk_bf_rt_json::{ids, ActionData, Table, TableType};
+use alfirk_bmv2::{Switch, TableEntry as CoreEntry};
+use alfirk_p4runtime::bfrt_proto::{
+    entity::Entity as Kind, handle_id, key_field::MatchType as Match, object_id::Object,
+    table_attribute::Attribute, table_entry::Value as Key, Entity, EntryScope, HandleId, IdleTable,
+    ObjectId, PortStatusChg, TableAttribute, TableData, TableEntry, TableKey, TableUsage,
+};
+
+use crate::arrays::Array;
+use crate::device;
+use crate::error::{core, invalid, not_found, unsupported, Outcome};
+use crate::match_table::{joined_values, MatchTable};
+use crate::pre::{key_u32, Entry};
+use crate::profiles::Profile;
+use crate::program::own_name;
+use crate::values;
+use crate::{Device, Port, Program};
+
+/// Everything that a read needs.
+pub(crate) struct Source<'a> {
+    pub switch: &'a Switch,
+    pub program: &'a Program,
+    pub device: &'a Device,
+    pub ports: &'a [Port],
+    pub now: u64,
+}
+
+impl<'a> Source<'a> {
+    fn table(&self, id: u32) -> Outcome<&'a Table> {
+        match self.program.table(id) {
+            Some(table) => Ok(table),
+            None => self.device.table(id),
+        }
+    }
+
+    /// Reads an entity; a wildcard has several results.
+    pub fn entity(&self, entity: &Entity, results: &mut Vec<Entity>) -> Outcome {
+        match &entity.entity {
+            Some(Kind::TableEntry(entry)) => self.entry(entry, results),
+            Some(Kind::TableUsage(usage)) => {
+                let usage = TableUsage {
+                    table_id: usage.table_id,
+                    usage: self.usage(usage.table_id)?,
+                    ..TableUsage::default()
+                };
+                push(results, Kind::TableUsage(usage));
+                Ok(())
+            }
+            Some(Kind::TableAttribute(attribute)) => {
+                let attribute = self.attribute(attribute)?;
+                push(results, Kind::TableAttribute(attribute));
+                Ok(())
+            }
+            Some(Kind::Handle(handle)) => {
+                let handle = self.handle(handle)?;
+                push(results, Kind::Handle(handle));
+                Ok(())
+            }
+            Some(Kind::ObjectId(object)) => {
+                let object = self.object(object)?;
+                push(results, Kind::ObjectId(object));
+                Ok(())
+            }
+            Some(Kind::TableOperation(_)) => Err(invalid("an operation cannot be read")),
+            None => Err(invalid("the entity is empty")),
+        }
+    }
+
+    fn entry(&self, request: &TableEntry, results: &mut Vec<Entity>) -> Outcome {
+        let table = self.table(request.table_id)?;
+        let flags = request.table_flags.as_ref();
+        let key_only = flags.is_some_and(|flags| flags.key_only);
+        let only: Vec<u32> = request
+            .data
+            .iter()
+            .flat_map(|data| data.fields.iter().map(|field| field.field_id))
+            .collect();
+        let mut add = |(key, mut data): (Option<TableKey>, TableData), is_default: bool| {
+            data.fields
+                .retain(|field| only.is_empty() || only.contains(&field.field_id));
+            let entry = TableEntry {
+                table_id: table.id,
+                value: key.map(Key::Key),
+                data: (!key_only).then_some(data),
+                is_default_entry: is_default,
+                entry_tgt: request.entry_tgt,
+                ..TableEntry::default()
+            };
+            push(results, Kind::TableEntry(entry));
+        };
+        if device::is_configuration(table) {
+            let data = device::configuration(self.device.generation, self.ports);
+            add((None, data), true);
+            return Ok(());
+        }
+        let is_match = matches!(
+            table.table_type,
+            TableType::MatchActionDirect
+                | TableType::MatchActionIndirect
+                | TableType::MatchActionIndirectSelector
+        );
+        if is_match {
+            let found = MatchTable::new(table, self.switch)?;
+            if request.is_default_entry {
+                add((None, found.default_data(self.switch)?), true);
+                return Ok(());
+            }
+            let handles = match &request.value {
+                Some(Key::Key(key)) => vec![found.find(self.switch, key)?],
+                Some(Key::HandleId(handle)) => vec![found.with_handle(self.switch, *handle)?],
+                None => self.switch.entry_handles(found.id).map_err(core)?,
+            };
+            for handle in handles {
+                let entry: CoreEntry = self.switch.entry(found.id, handle).map_err(core)?;
+                let (key, data) = found.describe(self.switch, &entry, &only, self.now);
+                add((Some(key), data), false);
+            }
+            return Ok(());
+        }
+        if request.is_default_entry {
+            return Err(invalid(format!(
+                "table {} has no default entry",
+                table.name
+            )));
+        }
+        let key = match &request.value {
+            Some(Key::Key(key)) => Some(key),
+            Some(Key::HandleId(_)) => {
+                return Err(invalid(format!(
+                    "table {}: entries have no handles",
+                    table.name
+                )))
+            }
+            None => None,
+        };
+        for (key, data) in self.keyed(table, key)? {
+            let key = (!table.key.is_empty()).then_some(key);
+            add((key, data), false);
+        }
+        Ok(())
+    }
+
+    /// The entry with a key, or all entries, of a table that is not a match-action table.
+    fn keyed(&self, table: &Table, key: Option<&TableKey>) -> Outcome<Vec<Entry>> {
+        let pre = &self.device.pre;
+        let switch = self.switch;
+        let ids = |all: Outcome<Vec<u32>>| match key {
+            Some(key) => Ok(vec![key_u32(table, key)?]),
+            None => all,
+        };
+        match table.table_type {
+            TableType::Action => {
+                let profile = Profile::new(self.program, table, switch)?;
+                let ids = match key {
+                    Some(key) => vec![profile.number(key)?],
+                    None => profile.members(switch)?,
+                };
+                let all = ids.into_iter().map(|id| profile.read_member(switch, id));
+                all.collect()
+            }
+            TableType::Selector => {
+                let profile = Profile::new(self.program, table, switch)?;
+                let ids = match key {
+                    Some(key) => vec![profile.number(key)?],
+                    None => profile.groups(switch)?,
+                };
+                let all = ids.into_iter().map(|id| profile.read_group(switch, id));
+                all.collect()
+            }
+            TableType::PreMgid => {
+                let ids = ids(Ok(pre.group_ids()))?.into_iter();
+                ids.map(|id| pre.read_group(id)).collect()
+            }
+            TableType::PreNode => {
+                let ids = ids(Ok(pre.node_ids()))?.into_iter();
+                ids.map(|id| pre.read_node(switch, id)).collect()
+            }
+            TableType::PreLag => {
+                let ids = ids(pre.lag_ids(switch))?.into_iter();
+                ids.map(|id| pre.read_lag(switch, id)).collect()
+            }
+            TableType::PrePrune => {
+                let ids = ids(Ok(pre.prune_ids()))?.into_iter();
+                Ok(ids.map(|id| pre.read_prune(id)).collect())
+            }
+            TableType::MirrorCfg => {
+                let ids = ids(Ok(pre.mirror_ids()))?.into_iter();
+                ids.map(|id| pre.read_mirror(table, id)).collect()
+            }
+            TableType::PortConfigure => {
+                let all = self.ports.iter().map(|port| port.number).collect();
+                let ids = ids(Ok(all))?.into_iter();
+                let ports = ids.map(|id| {
+                    let port = self.ports.iter().find(|port| port.number == id);
+                    let port =
+                        port.ok_or_else(|| not_found(format!("port {id} has no interface")))?;
+                    Ok(self.device.ports.read(port))
+                });
+                ports.collect()
+            }
+            TableType::ParserValueSet => {
+                let all = switch.value_set(own_name(&table.name)).map_err(core)?;
+                let wanted = key.map(|key| set_value(table, key)).transpose()?;
+                let wanted = wanted.as_deref().map(values::number);
+                let all: Vec<Entry> = all
+                    .iter()
+                    .filter(|value| wanted.is_none_or(|wanted| values::number(value) == wanted))
+                    .map(|value| (set_key(table, value), TableData::default()))
+                    .collect();
+                match all.is_empty() && wanted.is_some() {
+                    true => Err(not_found("the parser value set has no such value")),
+                    false => Ok(all),
+                }
+            }
+            _ => {
+                let array = Array::new(table);
+                match key {
+                    Some(_) => {
+                        let index = array.index(key)?;
+                        Ok(vec![array.read(switch, index)?])
+                    }
+                    None => (0..array.size())
+                        .map(|index| array.read(switch, index))
+                        .collect(),
+                }
+            }
+        }
+    }
+
+    fn usage(&self, id: u32) -> Outcome<u32> {
+        let table = self.table(id)?;
+        let count = match table.table_type {
+            TableType::MatchActionDirect
+            | TableType::MatchActionIndirect
+            | TableType::MatchActionIndirectSelector => {
+                let found = MatchTable::new(table, self.switch)?;
+                self.switch.entry_count(found.id).map_err(core)?
+            }
+            TableType::Action | TableType::Selector | TableType::ParserValueSet => {
+                self.keyed(table, None)?.len()
+            }
+            _ => {
+                return Err(unsupported(format!(
+                    "table {}: its usage is not known",
+                    table.name
+                )))
+            }
+        };
+        Ok(u32::try_from(count).unwrap_or(u32::MAX))
+    }
+
+    fn handle(&self, handle: &HandleId) -> Outcome<HandleId> {
+        let table = self.table(handle.table_id)?;
+        let Some(handle_id::Value::Key(key)) = &handle.value else {
+            return Err(invalid("the request for a handle has no key"));
+        };
+        let found = MatchTable::new(table, self.switch)?;
+        let entry = found.find(self.switch, key)?;
+        Ok(HandleId {
+            table_id: table.id,
+            value: Some(handle_id::Value::HandleId(entry.0)),
+        })
+    }
+
+    fn attribute(&self, request: &TableAttribute) -> Outcome<TableAttribute> {
+        let table = self.table(request.table_id)?;
+        let own = self.device.attributes.get(&table.id);
+        let attribute = match &request.attribute {
+            Some(Attribute::EntryScope(_)) => {
+                let scope = own.and_then(|own| own.entry_scope.clone());
+                Attribute::EntryScope(scope.unwrap_or_else(all_scope))
+            }
+            Some(Attribute::IdleTable(_)) => {
+                let idle = own.and_then(|own| own.idle_table.clone());
+                Attribute::IdleTable(idle.unwrap_or(IdleTable {
+                    ttl_query_interval: 0,
+                    max_ttl: 0,
+                    min_ttl: 0,
+                    idle_table_mode: 0,
+                    enable: false,
+                }))
+            }
+            Some(Attribute::PortStatusNotify(_)) => Attribute::PortStatusNotify(PortStatusChg {
+                enable: own.is_some_and(|own| own.port_status),
+            }),
+            _ => {
+                return Err(unsupported(format!(
+                    "table {}: this switch does not support the attribute",
+                    table.name
+                )))
+            }
+        };
+        Ok(TableAttribute {
+            table_id: table.id,
+            attribute: Some(attribute),
+        })
+    }
+
+    /// The id of an object that the request names.
+    fn object(&self, request: &ObjectId) -> Outcome<ObjectId> {
+        use alfirk_p4runtime::bfrt_proto::object_id::table_object::Names;
+        let id = match &request.object {
+            Some(Object::TableObject(object)) => {
+                let name = &object.table_name;
+                let own = self.program.schema.tables.iter();
+                let table = own
+                    .chain(&self.device.schema.tables)
+                    .find(|table| table.name == *name || own_name(&table.name) == name);
+                let table =
+                    table.ok_or_else(|| not_found(format!("no table has the name {name}")))?;
+                let specs = table.action_specs.iter().flatten();
+                let missing = |what: &str, name: &str| {
+                    not_found(format!("table {} has no {what} {name}", table.name))
+                };
+                match &object.names {
+                    None => table.id,
+                    Some(Names::ActionName(action)) => {
+                        let mut specs = specs.into_iter();
+                        let spec = specs.find(|spec| spec.name == action.action);
+                        spec.ok_or_else(|| missing("action", &action.action))?.id
+                    }
+                    Some(Names::KeyFieldName(key)) => {
+                        let field = table.key.iter().find(|field| field.name == key.field);
+                        field.ok_or_else(|| missing("key field", &key.field))?.id
+                    }
+                    Some(Names::DataFieldName(data)) => {
+                        let mut specs = specs.into_iter();
+                        let spec = specs.find(|spec| spec.name == data.action);
+                        let params = spec.iter().flat_map(|spec| &spec.data);
+                        let param = params.filter_map(|param| match param {
+                            ActionData::Param(param) => Some((param.id, &param.name)),
+                            ActionData::Data(_) => None,
+                        });
+                        let fields = table.data_fields();
+                        let fields = fields.map(|(_, field)| (field.id, &field.name));
+                        let mut all = param.chain(fields);
+                        let found = all.find(|(_, name)| **name == data.field);
+                        found.ok_or_else(|| missing("data field", &data.field))?.0
+                    }
+                }
+            }
+            Some(Object::LearnObject(object)) => {
+                let name = &object.learn_name;
+                let mut filters = self.program.schema.learn_filters.iter();
+                let filter = filters.find(|filter| filter.name == *name);
+                let filter =
+                    filter.ok_or_else(|| not_found(format!("no digest has the name {name}")))?;
+                match &object.data_field_name {
+                    None => filter.id,
+                    Some(data) => {
+                        let field = filter.fields.iter().find(|field| field.name == data.field);
+                        field
+                            .ok_or_else(|| {
+                                not_found(format!("the digest {name} has no field {}", data.field))
+                            })?
+                            .id
+                    }
+                }
+            }
+            None => return Err(invalid("the request for an id names no object")),
+        };
+        Ok(ObjectId {
+            object: request.object.clone(),
+            id,
+        })
+    }
+}
+
+fn push(results: &mut Vec<Entity>, kind: Kind) {
+    results.push(Entity { entity: Some(kind) });
+}
+
+/// The scope of a table without a setting: one for all pipes.
+fn all_scope() -> EntryScope {
+    use alfirk_p4runtime::bfrt_proto::{mode, Mode};
+    let all = || {
+        Some(Mode {
+            scope: Some(mode::Scope::Predef(mode::PredefinedMode::All.into())),
+            args: 0,
+        })
+    };
+    EntryScope {
+        gress_scope: all(),
+        pipe_scope: all(),
+        prsr_scope: all(),
+    }
+}
+
+/// The value of a parser value set in a key: its fields without padding. Masks must be full.
+pub(crate) fn set_value(table: &Table, key: &TableKey) -> Outcome<Vec<u8>> {
+    let fields = values::key_fields(key);
+    let mut parts = Vec::new();
+    for field in table
+        .key
+        .iter()
+        .filter(|field| field.id != ids::MATCH_PRIORITY)
+    {
+        let bits = field.ty.bits().unwrap_or(8);
+        let given = fields
+            .get(&field.id)
+            .and_then(|field| field.match_type.as_ref());
+        let value = match given {
+            Some(Match::Ternary(ternary)) => {
+                values::check_width(&ternary.value, bits, &field.name)?;
+                values::check_width(&ternary.mask, bits, &field.name)?;
+                let ones: u32 = ternary.mask.iter().map(|byte| byte.count_ones()).sum();
+                if ones != bits {
+                    return Err(unsupported(format!(
+                        "parser value set {}: this switch supports full masks only",
+                        table.name
+                    )));
+                }
+                ternary.value.clone()
+            }
+            Some(Match::Exact(exact)) => {
+                values::check_width(&exact.value, bits, &field.name)?;
+                exact.value.clone()
+            }
+            _ => {
+                return Err(invalid(format!(
+                    "parser value set {}: the field {} is missing",
+                    table.name, field.name
+                )))
+            }
+        };
+        parts.push((bits, value));
+    }
+    Ok(joined_values(&parts))
+}
+
+/// The key of a value of a parser value set.
+fn set_key(table: &Table, value: &[u8]) -> TableKey {
+    use alfirk_p4runtime::bfrt_proto::{key_field::Ternary, KeyField};
+    let mut low = 0;
+    let mut fields: Vec<KeyField> = Vec::new();
+    for field in table.key.iter().rev() {
+        let bits = field.ty.bits().unwrap_or(8);
+        let part = crate::match_table::bits_of(value, low, bits);
+        low += bits;
+        let mask = crate::match_table::bits_of(&vec![0xff; part.len()], 0, bits);
+        fields.push(KeyField {
+            field_id: field.id,
+            match_type: Some(Match::Ternary(Ternary { value: part, mask })),
+        });
+    }
+    fields.reverse();
+    TableKey { fields }
+}

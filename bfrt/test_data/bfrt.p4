@@ -1,0 +1,155 @@
+// Objects of each kind that BfRuntime accesses: the program of the tests of the BfRuntime server.
+#include <core.p4>
+#include <tna.p4>
+
+header ethernet_h {
+    bit<48> dst;
+    bit<48> src;
+    bit<16> kind;
+}
+
+struct headers_t {
+    ethernet_h ethernet;
+}
+
+struct empty_t {}
+
+struct metadata_t {
+    bit<16> group;
+}
+
+struct pair_t {
+    bit<32> low;
+    bit<32> high;
+}
+
+struct learn_t {
+    bit<48> src;
+    bit<9>  port;
+}
+
+parser IngressParser(packet_in packet, out headers_t hdr, out metadata_t meta, out ingress_intrinsic_metadata_t ig_intr_md) {
+    state start {
+        packet.extract(ig_intr_md);
+        packet.advance(PORT_METADATA_SIZE);
+        packet.extract(hdr.ethernet);
+        meta.group = 0;
+        transition accept;
+    }
+}
+
+control Ingress(
+    inout headers_t hdr,
+    inout metadata_t meta,
+    in ingress_intrinsic_metadata_t ig_intr_md,
+    in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
+    inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
+    inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
+    Register<pair_t, bit<32>>(16) pairs;
+    RegisterAction<pair_t, bit<32>, bit<32>>(pairs) bump = {
+        void apply(inout pair_t value, out bit<32> result) {
+            value.low = value.low + 1;
+            result = value.low;
+        }
+    };
+    DirectCounter<bit<64>>(CounterType_t.PACKETS_AND_BYTES) hits;
+    Counter<bit<64>, bit<9>>(512, CounterType_t.PACKETS) ports;
+    ActionProfile(8) members;
+    Hash<bit<16>>(HashAlgorithm_t.CRC16) spread;
+    ActionSelector(members, spread, SelectorMode_t.FAIR, 4, 2) groups;
+
+    action send(bit<9> port) {
+        ig_tm_md.ucast_egress_port = port;
+        hits.count();
+    }
+    action drop() {
+        ig_dprsr_md.drop_ctl = 1;
+        hits.count();
+    }
+    table forward {
+        key = { hdr.ethernet.dst : exact; }
+        actions = { send; @defaultonly drop; }
+        const default_action = drop();
+        counters = hits;
+        size = 4;
+    }
+
+    action mark(bit<16> group) {
+        meta.group = group;
+    }
+    table classify {
+        key = {
+            hdr.ethernet.src  : ternary;
+            hdr.ethernet.kind : range;
+        }
+        actions = { mark; NoAction; }
+        default_action = NoAction();
+        size = 16;
+    }
+
+    action learn() {
+        ig_dprsr_md.digest_type = 1;
+    }
+    table choose {
+        key = {
+            meta.group       : exact;
+            hdr.ethernet.src : selector;
+        }
+        actions = { learn; NoAction; }
+        implementation = groups;
+        size = 16;
+    }
+
+    apply {
+        ports.count(ig_intr_md.ingress_port);
+        bump.execute(0);
+        forward.apply();
+        classify.apply();
+        choose.apply();
+    }
+}
+
+control IngressDeparser(
+    packet_out packet,
+    inout headers_t hdr,
+    in metadata_t meta,
+    in ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
+    in ingress_intrinsic_metadata_t ig_intr_md) {
+    Digest<learn_t>() learned;
+
+    apply {
+        if (ig_dprsr_md.digest_type == 1) {
+            learned.pack({ hdr.ethernet.src, ig_intr_md.ingress_port });
+        }
+        packet.emit(hdr);
+    }
+}
+
+parser EgressParser(packet_in packet, out empty_t hdr, out empty_t meta, out egress_intrinsic_metadata_t eg_intr_md) {
+    state start {
+        packet.extract(eg_intr_md);
+        transition accept;
+    }
+}
+
+control Egress(
+    inout empty_t hdr,
+    inout empty_t meta,
+    in egress_intrinsic_metadata_t eg_intr_md,
+    in egress_intrinsic_metadata_from_parser_t eg_prsr_md,
+    inout egress_intrinsic_metadata_for_deparser_t eg_dprsr_md,
+    inout egress_intrinsic_metadata_for_output_port_t eg_oport_md) {
+    apply {}
+}
+
+control EgressDeparser(
+    packet_out packet,
+    inout empty_t hdr,
+    in empty_t meta,
+    in egress_intrinsic_metadata_for_deparser_t eg_dprsr_md) {
+    apply {}
+}
+
+Pipeline(IngressParser(), Ingress(), IngressDeparser(), EgressParser(), Egress(), EgressDeparser()) pipe;
+
+Switch(pipe) main;
