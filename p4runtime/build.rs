@@ -10,7 +10,7 @@ use protox::prost::Message;
 /// The protobuf file of P4Info. Its descriptors are also written to a separate file.
 const P4INFO: &str = "p4/config/v1/p4info.proto";
 
-const FILES: [&str; 9] = [
+const FILES: [&str; 10] = [
     "alfirk/links/v1/links.proto",
     "bfrt_proto/bfruntime.proto",
     "google/rpc/code.proto",
