@@ -75,7 +75,7 @@ PACKAGES = (
         ),
     ),
     Package(
-        "target/dist/alfirk-*linux*",
+        "target/dist/alfirk-*-unknown-linux-*",
         _STATIC,
         (
             "alfirk --version",
