@@ -269,11 +269,11 @@ impl<'a> Source<'a> {
         let own = self.device.attributes.get(&table.id);
         let attribute = match &request.attribute {
             Some(Attribute::EntryScope(_)) => {
-                let scope = own.and_then(|own| own.entry_scope.clone());
+                let scope = own.and_then(|own| own.entry_scope);
                 Attribute::EntryScope(scope.unwrap_or_else(all_scope))
             }
             Some(Attribute::IdleTable(_)) => {
-                let idle = own.and_then(|own| own.idle_table.clone());
+                let idle = own.and_then(|own| own.idle_table);
                 Attribute::IdleTable(idle.unwrap_or(IdleTable {
                     ttl_query_interval: 0,
                     max_ttl: 0,

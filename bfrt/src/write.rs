@@ -335,12 +335,12 @@ impl Target<'_> {
         let own: &mut Attributes = self.device.attributes.entry(id).or_default();
         match value {
             Attribute::EntryScope(scope) if has("EntryScope") => {
-                own.entry_scope = Some(scope.clone());
+                own.entry_scope = Some(*scope);
                 Ok(())
             }
             Attribute::EntryScope(_) => refused("EntryScope"),
             Attribute::IdleTable(idle) if has("IdleTimeout") => {
-                own.idle_table = Some(idle.clone());
+                own.idle_table = Some(*idle);
                 Ok(())
             }
             Attribute::IdleTable(_) => refused("IdleTimeout"),

@@ -415,7 +415,7 @@ fn register_of_tofino_2_is_in_one_half_of_a_stage() {
     };
     assert!(register(Arch::T2NA, 23).is_ok());
     assert!(register(Arch::TNA, 24).is_ok());
-    let errors = register(Arch::T2NA, 24).err().expect("it is too large");
+    let errors = register(Arch::T2NA, 24).expect_err("it is too large");
     let why = "takes 25 blocks of SRAM, and a register of t2na is in one stage and has at most 24";
     assert!(errors.contains(why), "{errors}");
     assert!(errors.contains("a size of 94208 fits"), "{errors}");
