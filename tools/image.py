@@ -35,7 +35,11 @@ class Image:
     def __init__(self, root: Path) -> None:
         """Use this folder, which does not exist yet."""
         self.root = root
-        self.environment = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LANG": "C.UTF-8"}
+        self.environment = {
+            "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+            "HOME": "/root",
+            "LANG": "C.UTF-8",
+        }
         passed = ("PIP_", "SSL_CERT", "REQUESTS_CA")
         self.environment |= {name: value for name, value in os.environ.items() if name.startswith(passed)}
 

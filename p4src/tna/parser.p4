@@ -50,15 +50,12 @@ parser IngressParser(packet_in packet,
         packet.advance(PORT_METADATA_SIZE);
         meta.carried.setValid();
         meta.carried.origin = Origin.SWITCHED;
-        meta.carried.pad_0 = 0;
         meta.carried.kind = Kind.NONE;
-        meta.carried.pad_1 = 0;
         meta.carried.is_old = 0;
         meta.carried.is_new = 0;
         meta.carried.is_source = 0;
         meta.carried.is_own_nak = 0;
         meta.carried.packet_in_reason = 0;
-        meta.carried.pad_2 = 0;
         meta.carried.ingress_port = ig_intr_md.ingress_port;
         meta.carried.cell = 0;
         meta.carried.minimum = 0;

@@ -125,7 +125,7 @@ def errors_of_a_switch_leave_it_usable(switch: alfirk.Switch) -> None:
         switch.add("route", "forward", {"port": 1})
     with pytest.raises(alfirk.AlfirkError, match="one line"):
         switch.command("wait\nwait")
-    with pytest.raises(alfirk.AlfirkError, match="`expect` and `no_packet` belong to a test"):
+    with pytest.raises(alfirk.AlfirkError, match="`expect`, `or` and `no_packet` belong to a test"):
         switch.command("expect 1")
     assert switch.send(0, _frame(2)) == []
 
