@@ -58,7 +58,7 @@ bench: build setup ## Measure pipeline, simulator, switch and compiler on this m
 	@$(PYTHON) tools/bench.py --alfirk $(ALFIRK)
 
 notebooks: quick setup ## Execute the notebooks of labs/notebooks, and compare what they show
-	@ALFIRK=$(QUICK) .venv/clients/notebooks/bin/python tools/notebooks.py
+	@ALFIRK=$(abspath $(QUICK)) .venv/clients/notebooks/bin/python tools/notebooks.py
 
 book: ## Build the book of docs/book into target/book (cargo install mdbook --locked)
 	@python3 docs/book/build.py
