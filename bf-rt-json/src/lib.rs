@@ -108,6 +108,18 @@ impl Table {
     }
 }
 
+impl TableType {
+    /// Whether entries have a key and an action, a member or a group: the kinds of match-action tables.
+    pub fn is_match_action(&self) -> bool {
+        matches!(
+            self,
+            TableType::MatchActionDirect
+                | TableType::MatchActionIndirect
+                | TableType::MatchActionIndirectSelector
+        )
+    }
+}
+
 /// Kind of a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TableType {

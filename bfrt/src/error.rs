@@ -1,54 +1,20 @@
 //! Errors of updates and reads, with the codes that BfRuntime's clients map to exceptions.
 
 use alfirk_bmv2::{ManageError, PreError};
+use alfirk_p4rt::error::core_error;
+pub(crate) use alfirk_p4rt::error::{exists, invalid, not_found, unimplemented as unsupported};
 use alfirk_p4runtime::{bfrt_proto::Error, pack, Code, Status};
 
 /// Result of one update of a Write, or of one entity of a Read.
 pub(crate) type Outcome<T = ()> = Result<T, Status>;
 
-/// Creates INVALID_ARGUMENT: the request is invalid in every state of the switch.
-pub(crate) fn invalid(why: impl Into<String>) -> Status {
-    Status::new(Code::InvalidArgument, why)
-}
-
-/// Creates NOT_FOUND: the object or entry does not exist.
-pub(crate) fn not_found(why: impl Into<String>) -> Status {
-    Status::new(Code::NotFound, why)
-}
-
-/// Creates ALREADY_EXISTS: the entry exists already.
-pub(crate) fn exists(why: impl Into<String>) -> Status {
-    Status::new(Code::AlreadyExists, why)
-}
-
-/// Creates UNIMPLEMENTED: this switch does not support the request.
-pub(crate) fn unsupported(why: impl Into<String>) -> Status {
-    Status::new(Code::Unimplemented, why)
-}
-
-/// Converts an error of the switch core (the crate `alfirk_bmv2`) to a status.
+/// Converts an error of the switch core (the crate `alfirk_bmv2`) to a status. Its codes are those of P4Runtime, except for an index
+/// beyond the end of an array.
 pub(crate) fn core(error: ManageError) -> Status {
-    use ManageError as E;
-    let code = match &error {
-        E::TableFull { .. }
-        | E::ProfileFull { .. }
-        | E::SelectorFull { .. }
-        | E::GroupFull { .. }
-        | E::ValueSetFull { .. } => Code::ResourceExhausted,
-        E::EntryExists { .. } | E::MemberExists { .. } | E::GroupExists { .. } => {
-            Code::AlreadyExists
-        }
-        E::NoEntry { .. } | E::StaleEntry { .. } | E::NoMember { .. } | E::NoGroup { .. } => {
-            Code::NotFound
-        }
-        E::MemberInUse { .. } | E::GroupInUse { .. } | E::NoProgram => Code::FailedPrecondition,
-        E::ConstEntries { .. } | E::ConstEntry { .. } | E::ConstDefault { .. } => {
-            Code::PermissionDenied
-        }
-        E::Unknown { .. } => Code::Unimplemented,
-        _ => Code::InvalidArgument,
-    };
-    Status::new(code, error.to_string())
+    match error {
+        ManageError::IndexOutOfRange { .. } => invalid(error.to_string()),
+        error => core_error(error),
+    }
 }
 
 /// Converts an error of the replication engine to a status.

@@ -21,7 +21,7 @@ mod write;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use alfirk_bf_rt_json::{FieldContent, Schema, Table, TypeName};
+use alfirk_bf_rt_json::{FieldContent, TypeName};
 use alfirk_bmv2::Digest;
 use alfirk_p4rt::{Programs, Server};
 use alfirk_p4runtime::{
@@ -45,6 +45,7 @@ pub use program::Program;
 use error::{detail, invalid, not_found, of_batch, Outcome};
 use match_table::MatchTable;
 use pre::PreState;
+use program::IndexedSchema;
 use read::Source;
 use write::Target;
 
@@ -103,8 +104,7 @@ pub(crate) struct Attributes {
 #[derive(Clone, Debug)]
 pub(crate) struct Device {
     pub generation: Generation,
-    pub schema: Arc<Schema>,
-    tables: Arc<BTreeMap<u32, usize>>,
+    pub schema: Arc<IndexedSchema>,
     pub pre: PreState,
     pub ports: device::PortSettings,
     pub attributes: BTreeMap<u32, Attributes>,
@@ -112,22 +112,13 @@ pub(crate) struct Device {
 
 impl Device {
     fn new(generation: Generation) -> Device {
-        let schema = device::schema(generation);
         Device {
             generation,
-            tables: Arc::new(program::indices(&schema)),
-            schema: Arc::new(schema),
+            schema: Arc::new(IndexedSchema::new(device::schema(generation))),
             pre: PreState::default(),
             ports: device::PortSettings::default(),
             attributes: BTreeMap::new(),
         }
-    }
-
-    /// A table of the device.
-    pub fn table(&self, id: u32) -> Outcome<&Table> {
-        let index = self.tables.get(&id);
-        let table = index.and_then(|index| self.schema.tables.get(*index));
-        table.ok_or_else(|| not_found(format!("no table has the id {id}")))
     }
 }
 

@@ -1,10 +1,12 @@
 //! Tables of the replication engine and of mirror sessions.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
 use alfirk_bf_rt_json::Table;
 use alfirk_bmv2::{CloneSession, NodeHandle, Pre, Replica, Switch};
-use alfirk_p4runtime::bfrt_proto::{data_field::Value, TableData, TableKey};
+use alfirk_p4runtime::bfrt_proto::{data_field::Value, DataField, TableData, TableKey};
+use alfirk_p4runtime::Status;
 
 use crate::device;
 use crate::error::{core, exists, invalid, not_found, pre, unsupported, Outcome};
@@ -43,17 +45,24 @@ pub(crate) enum Write {
 /// An entry that is read: its key and data.
 pub(crate) type Entry = (TableKey, TableData);
 
-fn without_action(fields: Vec<alfirk_p4runtime::bfrt_proto::DataField>) -> TableData {
-    TableData {
+/// The entry with this id, a key of `bits` bits, and data without an action.
+fn entry(id: u32, bits: u32, fields: Vec<DataField>) -> Entry {
+    let data = TableData {
         action_id: 0,
         fields,
-    }
+    };
+    (exact_key(device::KEY, bytes_of(u64::from(id), bits)), data)
+}
+
+/// The error for an object that does not exist.
+fn absent(what: &str, id: impl Display) -> Status {
+    not_found(format!("{what} {id} does not exist"))
 }
 
 impl PreState {
     fn handle(&self, node: u32) -> Outcome<NodeHandle> {
         let handle = self.nodes.get(&node).copied();
-        handle.ok_or_else(|| not_found(format!("multicast node {node} does not exist")))
+        handle.ok_or_else(|| absent("multicast node", node))
     }
 
     /// Writes an entry of `$pre.node`.
@@ -138,18 +147,14 @@ impl PreState {
         let handle = self.handle(id)?;
         let engine = switch.pre().map_err(core)?;
         let node = engine.nodes().find(|(own, _)| *own == handle);
-        let (_, node) =
-            node.ok_or_else(|| not_found(format!("multicast node {id} does not exist")))?;
+        let (_, node) = node.ok_or_else(|| absent("multicast node", id))?;
         let lags = node.lags.iter().map(|lag| u32::from(*lag));
         let fields = vec![
             values::number_field(device::NODE_RID, u64::from(node.rid), 16),
             values::numbers_field(device::NODE_LAGS, lags),
             values::numbers_field(device::NODE_PORTS, node.ports.iter().copied()),
         ];
-        Ok((
-            exact_key(device::KEY, bytes_of(u64::from(id), 32)),
-            without_action(fields),
-        ))
+        Ok(entry(id, 32, fields))
     }
 
     /// Writes an entry of `$pre.mgid`.
@@ -176,7 +181,7 @@ impl PreState {
             }
             (Write::Insert, None) => Vec::new(),
             (_, Some(members)) => members.clone(),
-            (_, None) => return Err(not_found(format!("multicast group {id} does not exist"))),
+            (_, None) => return Err(absent("multicast group", id)),
         };
         let new = match write {
             Write::Insert => given,
@@ -226,7 +231,7 @@ impl PreState {
     pub fn delete_group(&mut self, switch: &mut Switch, table: &Table, key: &TableKey) -> Outcome {
         let id = key_u32(table, key)?;
         if !self.groups.contains_key(&id) {
-            return Err(not_found(format!("multicast group {id} does not exist")));
+            return Err(absent("multicast group", id));
         }
         let engine = switch.pre_mut().map_err(core)?;
         engine.delete_group(id).map_err(pre)?;
@@ -242,8 +247,7 @@ impl PreState {
     /// A group.
     pub fn read_group(&self, id: u32) -> Outcome<Entry> {
         let members = self.groups.get(&id);
-        let members =
-            members.ok_or_else(|| not_found(format!("multicast group {id} does not exist")))?;
+        let members = members.ok_or_else(|| absent("multicast group", id))?;
         let members = members.iter();
         let xid = |member: &Member| u32::from(member.xid.unwrap_or(0));
         let fields = vec![
@@ -257,10 +261,7 @@ impl PreState {
             values::booleans_field(device::GROUP_ECMP_XID_VALID, []),
             values::numbers_field(device::GROUP_ECMP_XID, []),
         ];
-        Ok((
-            exact_key(device::KEY, bytes_of(u64::from(id), 16)),
-            without_action(fields),
-        ))
+        Ok(entry(id, 16, fields))
     }
 
     /// Writes an entry of `$pre.lag`.
@@ -300,9 +301,7 @@ impl PreState {
         let id = key_u16(table, key)?;
         let engine = switch.pre_mut().map_err(core)?;
         if lag_of(engine, id).is_none() {
-            return Err(not_found(format!(
-                "link aggregation group {id} does not exist"
-            )));
+            return Err(absent("link aggregation group", id));
         }
         engine.set_lag(id, &[]);
         Ok(())
@@ -318,17 +317,13 @@ impl PreState {
     pub fn read_lag(&self, switch: &Switch, id: u32) -> Outcome<Entry> {
         let engine = switch.pre().map_err(core)?;
         let ports = u16::try_from(id).ok().and_then(|id| lag_of(engine, id));
-        let ports = ports
-            .ok_or_else(|| not_found(format!("link aggregation group {id} does not exist")))?;
+        let ports = ports.ok_or_else(|| absent("link aggregation group", id))?;
         let fields = vec![
             values::numbers_field(device::LAG_PORTS, ports),
             values::number_field(device::LAG_REMOTE_MSB, 0, 32),
             values::number_field(device::LAG_REMOTE_LSB, 0, 32),
         ];
-        Ok((
-            exact_key(device::KEY, bytes_of(u64::from(id), 8)),
-            without_action(fields),
-        ))
+        Ok(entry(id, 8, fields))
     }
 
     /// Writes an entry of `$pre.prune`. Each id has an entry, which is empty at first.
@@ -364,10 +359,7 @@ impl PreState {
         let ports = u16::try_from(id).ok().and_then(|id| self.prunes.get(&id));
         let ports = ports.into_iter().flatten().copied();
         let fields = vec![values::numbers_field(device::PRUNE_PORTS, ports)];
-        (
-            exact_key(device::KEY, bytes_of(u64::from(id), 16)),
-            without_action(fields),
-        )
+        entry(id, 16, fields)
     }
 
     /// Writes an entry of `$mirror.cfg`.
@@ -393,7 +385,7 @@ impl PreState {
                 fields: Vec::new(),
             },
             (false, Some(old)) => old.clone(),
-            (false, None) => return Err(not_found(format!("mirror session {id} does not exist"))),
+            (false, None) => return Err(absent("mirror session", id)),
         };
         for field in &data.fields {
             all.fields.retain(|old| old.field_id != field.field_id);
@@ -439,7 +431,7 @@ impl PreState {
     pub fn delete_mirror(&mut self, switch: &mut Switch, table: &Table, key: &TableKey) -> Outcome {
         let id = key_u32(table, key)?;
         if self.mirrors.remove(&id).is_none() {
-            return Err(not_found(format!("mirror session {id} does not exist")));
+            return Err(absent("mirror session", id));
         }
         let engine = switch.pre_mut().map_err(core)?;
         // A session that is not enabled does not exist in the switch.
@@ -455,10 +447,10 @@ impl PreState {
     /// A mirror session, with defaults for what clients did not set.
     pub fn read_mirror(&self, table: &Table, id: u32) -> Outcome<Entry> {
         let data = self.mirrors.get(&id);
-        let data = data.ok_or_else(|| not_found(format!("mirror session {id} does not exist")))?;
+        let data = data.ok_or_else(|| absent("mirror session", id))?;
         let mut all = data.clone();
         for (_, field) in table.data_fields() {
-            let is_set = |set: &alfirk_p4runtime::bfrt_proto::DataField| set.field_id == field.id;
+            let is_set = |set: &DataField| set.field_id == field.id;
             let alfirk_bf_rt_json::FieldContent::Type(ty) = &field.content else {
                 continue;
             };

@@ -6,6 +6,7 @@ use alfirk_p4runtime::bfrt_proto::{TableData, TableKey};
 
 use crate::error::{core, invalid, Outcome};
 use crate::match_table::{action_args, action_data, params_of};
+use crate::pre::Write;
 use crate::program::Program;
 use crate::values::{self, bytes_of, exact_key, Values};
 
@@ -87,8 +88,21 @@ impl<'p> Profile<'p> {
         Ok((key, data))
     }
 
-    /// Adds a group.
-    pub fn insert_group(&self, switch: &mut Switch, id: u32, data: &TableData) -> Outcome {
+    /// Adds a group, or changes it.
+    pub fn write_group(
+        &self,
+        switch: &mut Switch,
+        id: u32,
+        data: &TableData,
+        write: Write,
+    ) -> Outcome {
+        match write {
+            Write::Insert => self.insert_group(switch, id, data),
+            _ => self.modify_group(switch, id, data, write),
+        }
+    }
+
+    fn insert_group(&self, switch: &mut Switch, id: u32, data: &TableData) -> Outcome {
         let values = Values::new(self.table, &[], data)?;
         let default = self.default_size();
         let max_size = values.number(ids::MAX_GROUP_SIZE);
@@ -103,19 +117,19 @@ impl<'p> Profile<'p> {
         switch.insert_group(self.id, &group).map_err(core)
     }
 
-    /// Changes a group: replaces its members, or adds or removes those of the request.
-    pub fn modify_group(
+    /// Changes a group: adds or removes the members of the request, or else replaces its members.
+    fn modify_group(
         &self,
         switch: &mut Switch,
         id: u32,
         data: &TableData,
-        change: GroupChange,
+        write: Write,
     ) -> Outcome {
         let values = Values::new(self.table, &[], data)?;
         let mut group = switch.group(self.id, id).map_err(core)?;
         let given = members_of(&values)?;
-        match change {
-            GroupChange::Replace => {
+        match write {
+            Write::Insert | Write::Modify => {
                 if values.has(ids::ACTION_MEMBER_ID) || values.has(ids::ACTION_MEMBER_STATUS) {
                     group.members = given;
                 }
@@ -123,13 +137,13 @@ impl<'p> Profile<'p> {
                     group.max_size = u32::try_from(size).unwrap_or(u32::MAX);
                 }
             }
-            GroupChange::Add => {
+            Write::Add => {
                 for member in given {
                     group.members.retain(|old| old.id != member.id);
                     group.members.push(member);
                 }
             }
-            GroupChange::Remove => {
+            Write::Remove => {
                 for member in given {
                     group.members.retain(|old| old.id != member.id);
                 }
@@ -194,14 +208,6 @@ impl<'p> Profile<'p> {
         }
         Ok(())
     }
-}
-
-/// How a request changes the members of a group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum GroupChange {
-    Replace,
-    Add,
-    Remove,
 }
 
 /// The members in a request, each with its status.

@@ -1,9 +1,52 @@
 //! A loaded program with its schema.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use alfirk_bf_rt_json::{Schema, Table, TableType};
+
+use crate::error::{not_found, Outcome};
+
+/// A schema whose tables are found by their ids.
+#[derive(Debug)]
+pub(crate) struct IndexedSchema {
+    schema: Schema,
+    /// Positions of the tables by their ids.
+    positions: BTreeMap<u32, usize>,
+}
+
+impl IndexedSchema {
+    pub fn new(schema: Schema) -> IndexedSchema {
+        let tables = schema.tables.iter().zip(0..);
+        IndexedSchema {
+            positions: tables.map(|(table, at)| (table.id, at)).collect(),
+            schema,
+        }
+    }
+
+    pub fn table(&self, id: u32) -> Option<&Table> {
+        self.schema.tables.get(*self.positions.get(&id)?)
+    }
+}
+
+impl Deref for IndexedSchema {
+    type Target = Schema;
+
+    fn deref(&self) -> &Schema {
+        &self.schema
+    }
+}
+
+/// The table with this id, of the program or of the device.
+pub(crate) fn table_of<'s>(
+    program: &'s Program,
+    device: &'s IndexedSchema,
+    id: u32,
+) -> Outcome<&'s Table> {
+    let table = program.table(id).or_else(|| device.table(id));
+    table.ok_or_else(|| not_found(format!("no table has the id {id}")))
+}
 
 /// A program, its schema, and the names by which the switch identifies its objects.
 #[derive(Debug)]
@@ -14,8 +57,7 @@ pub struct Program {
     pub(crate) text: Vec<u8>,
     /// The program as BMv2 JSON, if it is known.
     pub(crate) binary: Vec<u8>,
-    pub(crate) schema: Schema,
-    tables: BTreeMap<u32, usize>,
+    pub(crate) schema: IndexedSchema,
 }
 
 impl Program {
@@ -29,13 +71,12 @@ impl Program {
             name,
             text,
             binary,
-            tables: indices(&schema),
-            schema,
+            schema: IndexedSchema::new(schema),
         }))
     }
 
     pub(crate) fn table(&self, id: u32) -> Option<&Table> {
-        self.schema.tables.get(*self.tables.get(&id)?)
+        self.schema.table(id)
     }
 
     /// Name of the action profile of the switch that holds the members of `table`, a profile or a selector.
@@ -60,12 +101,6 @@ impl Program {
             _ => own_name(&selector.name),
         }
     }
-}
-
-/// Positions of the tables of a schema by their ids.
-pub(crate) fn indices(schema: &Schema) -> BTreeMap<u32, usize> {
-    let tables = schema.tables.iter().zip(0..);
-    tables.map(|(table, index)| (table.id, index)).collect()
 }
 
 /// Name of an object of the program without the name of its pipe, as the switch has it.

@@ -14,8 +14,8 @@ use crate::error::{core, invalid, not_found, unsupported, Outcome};
 use crate::match_table::{joined_values, MatchTable};
 use crate::pre::{key_u32, Entry};
 use crate::profiles::Profile;
-use crate::program::own_name;
-use crate::values;
+use crate::program::{own_name, table_of};
+use crate::values::{self, requested_key};
 use crate::{Device, Port, Program};
 
 /// Everything that a read needs.
@@ -29,10 +29,7 @@ pub(crate) struct Source<'a> {
 
 impl<'a> Source<'a> {
     fn table(&self, id: u32) -> Outcome<&'a Table> {
-        match self.program.table(id) {
-            Some(table) => Ok(table),
-            None => self.device.table(id),
-        }
+        table_of(self.program, &self.device.schema, id)
     }
 
     /// Reads an entity; a wildcard has several results.
@@ -95,13 +92,7 @@ impl<'a> Source<'a> {
             add((None, data), true);
             return Ok(());
         }
-        let is_match = matches!(
-            table.table_type,
-            TableType::MatchActionDirect
-                | TableType::MatchActionIndirect
-                | TableType::MatchActionIndirectSelector
-        );
-        if is_match {
+        if table.table_type.is_match_action() {
             let found = MatchTable::new(table, self.switch)?;
             if request.is_default_entry {
                 add((None, found.default_data(self.switch)?), true);
@@ -125,16 +116,7 @@ impl<'a> Source<'a> {
                 table.name
             )));
         }
-        let key = match &request.value {
-            Some(Key::Key(key)) => Some(key),
-            Some(Key::HandleId(_)) => {
-                return Err(invalid(format!(
-                    "table {}: entries have no handles",
-                    table.name
-                )))
-            }
-            None => None,
-        };
+        let key = requested_key(table, request)?;
         for (key, data) in self.keyed(table, key)? {
             let key = (!table.key.is_empty()).then_some(key);
             add((key, data), false);
@@ -231,10 +213,8 @@ impl<'a> Source<'a> {
 
     fn usage(&self, id: u32) -> Outcome<u32> {
         let table = self.table(id)?;
-        let count = match table.table_type {
-            TableType::MatchActionDirect
-            | TableType::MatchActionIndirect
-            | TableType::MatchActionIndirectSelector => {
+        let count = match &table.table_type {
+            kind if kind.is_match_action() => {
                 let found = MatchTable::new(table, self.switch)?;
                 self.switch.entry_count(found.id).map_err(core)?
             }

@@ -6,10 +6,26 @@ use alfirk_bf_rt_json::{FieldContent, FieldType, Table, TypeName};
 use alfirk_p4runtime::bfrt_proto::{
     data_field::{BoolArray, IntArray, Value},
     key_field::{self, MatchType as Match},
-    DataField, KeyField, TableData, TableKey,
+    table_entry::Value as Requested,
+    DataField, KeyField, TableData, TableEntry, TableKey,
 };
 
 use crate::error::{invalid, Outcome};
+
+/// The key in a request for an entry of a table that is not a match-action table; `None` for all entries.
+pub(crate) fn requested_key<'r>(
+    table: &Table,
+    request: &'r TableEntry,
+) -> Outcome<Option<&'r TableKey>> {
+    match &request.value {
+        Some(Requested::Key(key)) => Ok(Some(key)),
+        Some(Requested::HandleId(_)) => Err(invalid(format!(
+            "table {}: entries have no handles",
+            table.name
+        ))),
+        None => Ok(None),
+    }
+}
 
 /// A number as big-endian bytes in the width of a type of `bits` bits.
 pub(crate) fn bytes_of(value: u64, bits: u32) -> Vec<u8> {

@@ -1,19 +1,23 @@
 //! Write requests.
 
+use std::sync::Arc;
+
 use alfirk_bf_rt_json::{Table, TableType};
 use alfirk_bmv2::{Switch, TableId};
 use alfirk_p4runtime::bfrt_proto::{
     entity::Entity as Kind, table_attribute::Attribute, table_entry::Value as Key, update::Type,
     TableAttribute, TableData, TableEntry, TableKey, TableOperation, Update,
 };
+use alfirk_p4runtime::Code;
 
 use crate::arrays::Array;
 use crate::device;
 use crate::error::{core, invalid, not_found, unsupported, Outcome};
 use crate::match_table::MatchTable;
 use crate::pre::{key_u32, Write};
-use crate::profiles::{GroupChange, Profile};
-use crate::program::own_name;
+use crate::profiles::Profile;
+use crate::program::{own_name, table_of};
+use crate::values::requested_key;
 use crate::{Attributes, Device, Port, Program};
 
 /// Everything that an update may change or need.
@@ -42,34 +46,14 @@ impl Target<'_> {
     }
 
     fn entry(&mut self, kind: Type, entry: &TableEntry) -> Outcome {
-        let program = self.program;
-        let own = program.table(entry.table_id);
-        let table = match own {
-            Some(table) => table.clone(),
-            None => self.device.table(entry.table_id)?.clone(),
-        };
-        let table = &table;
+        let of_device = Arc::clone(&self.device.schema);
+        let table = table_of(self.program, &of_device, entry.table_id)?;
         let nothing = TableData::default();
         let data = entry.data.as_ref().unwrap_or(&nothing);
-        let is_match = matches!(
-            table.table_type,
-            TableType::MatchActionDirect
-                | TableType::MatchActionIndirect
-                | TableType::MatchActionIndirectSelector
-        );
-        if is_match {
+        if table.table_type.is_match_action() {
             return self.match_entry(kind, table, entry, data);
         }
-        let key = match &entry.value {
-            Some(Key::Key(key)) => Some(key),
-            Some(Key::HandleId(_)) => {
-                return Err(invalid(format!(
-                    "table {}: entries have no handles",
-                    table.name
-                )))
-            }
-            None => None,
-        };
+        let key = requested_key(table, entry)?;
         if device::is_configuration(table) {
             return Err(unsupported(
                 "the configuration of the device cannot be changed",
@@ -122,10 +106,10 @@ impl Target<'_> {
                 }
                 match found.find(self.switch, key) {
                     Ok(handle) => handle,
-                    Err(status) if kind == Type::InsertOrModify => {
-                        if status.canonical_code() != alfirk_p4runtime::Code::NotFound {
-                            return Err(status);
-                        }
+                    Err(status)
+                        if kind == Type::InsertOrModify
+                            && status.canonical_code() == Code::NotFound =>
+                    {
                         found.insert(self.switch, key, data, self.now)?;
                         return Ok(());
                     }
@@ -193,15 +177,9 @@ impl Target<'_> {
             TableType::Selector => {
                 let profile = Profile::new(program, table, switch)?;
                 let id = profile.number(named)?;
-                let change = match write {
-                    Write::Add => GroupChange::Add,
-                    Write::Remove => GroupChange::Remove,
-                    _ => GroupChange::Replace,
-                };
-                match (is_delete, is_new) {
-                    (true, _) => profile.delete_group(switch, id),
-                    (_, true) => profile.insert_group(switch, id, data),
-                    _ => profile.modify_group(switch, id, data, change),
+                match is_delete {
+                    true => profile.delete_group(switch, id),
+                    false => profile.write_group(switch, id, data, write),
                 }
             }
             TableType::PreMgid if is_delete => pre.delete_group(switch, table, named),
@@ -316,14 +294,10 @@ impl Target<'_> {
 
     fn attribute(&mut self, attribute: &TableAttribute) -> Outcome {
         let id = attribute.table_id;
-        let (name, supported) = match self.program.table(id) {
-            Some(table) => (table.name.clone(), table.attributes.clone()),
-            None => {
-                let table = self.device.table(id)?;
-                (table.name.clone(), table.attributes.clone())
-            }
-        };
-        let has = |wanted: &str| supported.iter().any(|own| own == wanted);
+        let of_device = Arc::clone(&self.device.schema);
+        let table = table_of(self.program, &of_device, id)?;
+        let name = &table.name;
+        let has = |wanted: &str| table.attributes.iter().any(|own| own == wanted);
         let Some(value) = &attribute.attribute else {
             return Err(invalid(format!("table {name}: the attribute has no value")));
         };

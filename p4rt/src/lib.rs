@@ -13,7 +13,7 @@ mod device;
 mod digests;
 mod direct;
 mod entry_resources;
-mod error;
+pub mod error;
 mod event;
 mod external;
 mod keys;
