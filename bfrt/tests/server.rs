@@ -7,7 +7,7 @@ use alfirk_bf_rt_json::{ids, Schema, Table, TableType};
 use alfirk_bfrt::{Generation, Options, Port, Program, Service, StreamId};
 use alfirk_bmv2::{Switch, SwitchOptions};
 use alfirk_compiler::arch::Arch;
-use alfirk_compiler::driver::{compile, CompileOptions, Compiled};
+use alfirk_compiler::driver::{bf_rt_schema, compile, CompileOptions, Compiled};
 use alfirk_p4rt::{Event, Programs, Server};
 use alfirk_p4runtime::bfrt_proto::{
     data_field::{BoolArray, IntArray, Value},
@@ -28,21 +28,26 @@ use rand_core::{Rng, SeedableRng};
 const CLIENT: u32 = 3;
 const NAME: &str = "bfrt";
 
+/// Options for the program of the tests.
+fn options() -> CompileOptions {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut options = CompileOptions::new(folder.join("test_data/bfrt.p4"));
+    options.set_arch(Arch::TNA);
+    let include = folder.join("../p4include");
+    options.preprocessor.include_dirs.push(include);
+    options
+}
+
 /// The program of the tests, compiled once.
 fn program() -> &'static Compiled {
     static COMPILED: OnceLock<Compiled> = OnceLock::new();
-    COMPILED.get_or_init(|| {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let mut options = CompileOptions::new(folder.join("test_data/bfrt.p4"));
-        options.set_arch(Arch::TNA);
-        let include = folder.join("../p4include");
-        options.preprocessor.include_dirs.push(include);
-        compile(&options).unwrap_or_else(|error| panic!("{error}"))
-    })
+    COMPILED.get_or_init(|| compile(&options()).unwrap_or_else(|error| panic!("{error}")))
 }
 
+/// The schema of the program, generated once.
 fn schema() -> &'static Schema {
-    program().bf_rt_schema.as_ref().unwrap()
+    static SCHEMA: OnceLock<Schema> = OnceLock::new();
+    SCHEMA.get_or_init(|| bf_rt_schema(&options()).unwrap_or_else(|error| panic!("{error}")))
 }
 
 fn table(name: &str) -> &'static Table {

@@ -152,7 +152,6 @@ pub fn compile_program(target: Target, file: Option<&Path>) -> Result<CompiledPr
         json,
         p4info,
         warnings,
-        bf_rt_schema: _,
     } = compiled.map_err(|error| match error {
         CompileError::Read { .. } => Failure::bad_input(error),
         // The compiler's report has lines of its own.

@@ -93,8 +93,6 @@ pub struct Compiled {
     pub json: BmV2Json,
     /// The program's interface for a P4Runtime controller.
     pub p4info: P4Info,
-    /// The program's interface for a BfRuntime controller; `None` for an architecture without BfRuntime.
-    pub bf_rt_schema: Option<Schema>,
     /// Warnings, rendered with their source lines; empty if there are none.
     pub warnings: String,
 }
@@ -136,32 +134,55 @@ pub fn compile_with(
     options: &CompileOptions,
     loader: &dyn SourceLoader,
 ) -> Result<Compiled, CompileError> {
+    let goals = Goals {
+        json: true,
+        p4info: true,
+        ..Goals::default()
+    };
+    outputs_of(options, loader, goals, |outputs, warnings| {
+        Some(Compiled {
+            json: outputs.json?,
+            p4info: outputs.p4info?,
+            warnings,
+        })
+    })
+}
+
+/// Generates the BfRuntime schema of a file, which is empty for an architecture without BfRuntime.
+///
+/// # Errors
+/// As for [`compile`].
+pub fn bf_rt_schema(options: &CompileOptions) -> Result<Schema, CompileError> {
+    let goals = Goals {
+        json: true,
+        bf_rt_schema: true,
+        ..Goals::default()
+    };
+    outputs_of(options, &DiskLoader, goals, |outputs, _| {
+        outputs.bf_rt_schema
+    })
+}
+
+/// Compiles a file, and picks from the outputs and the rendered warnings. A missing output is an error of the program.
+fn outputs_of<T: Send>(
+    options: &CompileOptions,
+    loader: &dyn SourceLoader,
+    goals: Goals,
+    pick: impl FnOnce(Outputs, String) -> Option<T> + Send,
+) -> Result<T, CompileError> {
     on_deep_stack(|| {
         let mut session = Session::new(options.clone());
         let unreadable = |error| CompileError::Read {
             path: options.source.clone(),
             error,
         };
-        let goals = Goals {
-            json: true,
-            p4info: true,
-            bf_rt_schema: options.arch.target().stages().is_some(),
-            ..Goals::default()
-        };
         let Results { outputs, .. } = session.results(loader, goals).map_err(unreadable)?;
-        let rendered = session.rendered();
-        match outputs.map(|outputs| (outputs.json, outputs.p4info, outputs.bf_rt_schema)) {
-            Ok((Some(json), Some(p4info), bf_rt_schema)) => Ok(Compiled {
-                json,
-                p4info,
-                bf_rt_schema,
-                warnings: rendered,
-            }),
-            _ => Err(CompileError::Program {
-                report: rendered,
-                errors: session.diagnostics.error_count(),
-            }),
-        }
+        let report = session.rendered();
+        let picked = outputs.map(|outputs| pick(outputs, report.clone()));
+        picked.ok().flatten().ok_or_else(|| CompileError::Program {
+            report,
+            errors: session.diagnostics.error_count(),
+        })
     })
 }
 

@@ -250,6 +250,16 @@ impl Table {
     /// Default size of a table, as in p4c.
     pub const DEFAULT_SIZE: u64 = 1024;
 
+    /// Whether entries need a priority because several may match a packet (P4Runtime § 9.1).
+    pub fn needs_priority(&self) -> bool {
+        self.keys.iter().any(|key| {
+            matches!(
+                key.kind,
+                MatchKind::Ternary | MatchKind::Range | MatchKind::Optional
+            )
+        })
+    }
+
     /// Creates a table without keys, actions and entries.
     pub fn new(meta: Meta) -> Table {
         Table {

@@ -24,7 +24,7 @@ pub fn entries(program: &Objects) -> p4::WriteRequest {
     let updates = tables.into_iter().flat_map(|table| {
         let table_id = symbols.id(Prefix::Table, &table.meta.name);
         let ids = ids_of(table.keys.iter().map(|key| key.id));
-        let prioritized = needs_priority(table);
+        let prioritized = table.needs_priority();
         let symbols = &symbols;
         table.entries.iter().map(move |entry| {
             let action = program.action(entry.action);
@@ -75,16 +75,6 @@ fn insertion(entry: p4::TableEntry) -> p4::Update {
 /// Ids of keys or parameters; duplicates are reported when the P4Info is generated.
 fn ids_of(explicit: impl Iterator<Item = Option<u32>>) -> Vec<u32> {
     field_ids(&explicit.collect::<Vec<_>>()).unwrap_or_default()
-}
-
-/// Whether entries need a priority because several may match a packet (P4Runtime § 9.1).
-fn needs_priority(table: &Table) -> bool {
-    table.keys.iter().any(|key| {
-        matches!(
-            key.kind,
-            MatchKind::Ternary | MatchKind::Range | MatchKind::Optional
-        )
-    })
 }
 
 /// The match fields of an entry. Keys that match every value are omitted.

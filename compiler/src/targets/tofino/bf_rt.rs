@@ -15,6 +15,7 @@ use alfirk_p4runtime::p4::config::v1::p4_ids::Prefix as Standard;
 use crate::arch::Arch;
 use crate::ir::{self, CounterUnit, MatchKind, Meta, MeterUnit, ObjectKind, Objects, RegisterRole};
 use crate::p4info::{field_ids, IdError, Listing, Symbols};
+use crate::targets::tofino::stages::Budget;
 
 /// Highest byte of the id of a table.
 const TABLE: u32 = Standard::Table as u32;
@@ -228,27 +229,13 @@ impl<'p> Writer<'p> {
 
     fn match_table(&mut self, table: &ir::Table) -> Table {
         let meta = &table.meta;
-        let explicit: Vec<Option<u32>> = table.keys.iter().map(|key| key.id).collect();
-        let ids = match field_ids(&explicit) {
-            Ok(ids) => ids,
-            Err(id) => {
-                let name = meta.name.clone();
-                self.errors.push(IdError::DuplicateField { name, id });
-                vec![id; explicit.len()]
-            }
-        };
+        let ids = self.field_ids(meta, table.keys.iter().map(|key| key.id));
         let mut key: Vec<KeyField> = ids
             .into_iter()
             .zip(&table.keys)
             .map(|(id, key)| self.key_field(id, key))
             .collect();
-        let has_priority = table.keys.iter().any(|key| {
-            matches!(
-                key.kind,
-                MatchKind::Ternary | MatchKind::Range | MatchKind::Optional
-            )
-        });
-        if has_priority {
+        if table.needs_priority() {
             let priority = FieldType::plain(TypeName::Uint32);
             key.push(exact(
                 ids::MATCH_PRIORITY,
@@ -311,6 +298,16 @@ impl<'p> Writer<'p> {
         written
     }
 
+    /// Returns the ids of the fields of an object. Reports a duplicate, which all of them get then.
+    fn field_ids(&mut self, of: &Meta, explicit: impl Iterator<Item = Option<u32>>) -> Vec<u32> {
+        let explicit: Vec<Option<u32>> = explicit.collect();
+        field_ids(&explicit).unwrap_or_else(|id| {
+            let name = of.name.clone();
+            self.errors.push(IdError::DuplicateField { name, id });
+            vec![id; explicit.len()]
+        })
+    }
+
     fn key_field(&self, id: u32, key: &ir::Key) -> KeyField {
         let mut annotations = annotations(&key.annotations);
         if is_slice(&key.name) {
@@ -349,15 +346,7 @@ impl<'p> Writer<'p> {
         let mut specs = Vec::new();
         for reference in &table.actions {
             let action = program.action(reference.action);
-            let explicit: Vec<Option<u32>> = action.params.iter().map(|param| param.id).collect();
-            let ids = match field_ids(&explicit) {
-                Ok(ids) => ids,
-                Err(id) => {
-                    let name = action.meta.name.clone();
-                    self.errors.push(IdError::DuplicateField { name, id });
-                    vec![id; explicit.len()]
-                }
-            };
+            let ids = self.field_ids(&action.meta, action.params.iter().map(|param| param.id));
             let params = ids.into_iter().zip(&action.params);
             specs.push(ActionSpec {
                 id: self.action_id(reference.action),
@@ -758,28 +747,17 @@ struct Chip {
     port_bits: u32,
     /// Width of the metadata of a port in bits.
     port_metadata_bits: u32,
-    /// Number of stages.
-    stages: u64,
 }
 
 impl Chip {
-    /// Number of logical tables of a stage.
-    const TABLES_PER_STAGE: u64 = 16;
-
     fn of(arch: Arch) -> Chip {
-        if arch == Arch::T2NA {
-            return Chip {
-                ports: 288,
-                port_bits: 9,
-                port_metadata_bits: 128,
-                stages: 20,
-            };
-        }
         Chip {
             ports: 288,
             port_bits: 9,
-            port_metadata_bits: 64,
-            stages: 12,
+            port_metadata_bits: match arch == Arch::T2NA {
+                true => 128,
+                false => 64,
+            },
         }
     }
 }
@@ -914,7 +892,7 @@ fn debug_counters(arch: Arch) -> Table {
         name: "tbl_dbg_counter".to_owned(),
         id: Prefix::DebugCounter.of(0),
         table_type: TableType::TblDbgCnt,
-        size: Chip::of(arch).stages * Chip::TABLES_PER_STAGE,
+        size: Budget::of(arch).map_or(0, |chip| u64::from(chip.stages) * chip.stage.tables),
         key: vec![exact(
             ids::DEBUG_COUNTER_TABLE,
             "tbl_name",

@@ -144,7 +144,7 @@ impl Budget {
     pub const TOFINO_2: Budget = Budget {
         stages: 20,
         stage: STAGE,
-        // A stage's memory has two halves, and a register lies in one (p4c, `Device::isMemoryCoreSplit`).
+        // A stage's memory has two halves, and a register is in one of them (p4c, `Device::isMemoryCoreSplit`).
         register_blocks: ARRAY_BLOCKS / 2,
     };
 
