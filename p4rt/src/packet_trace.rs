@@ -47,6 +47,11 @@ impl CopyTrace {
     pub fn text(&self) -> String {
         text::to_string(&self.trace)
     }
+
+    /// Returns the trace after a comment with the file's name, which separates traces in one text.
+    pub fn named_text(&self) -> String {
+        format!("# {}\n{}", self.file_name(), self.text())
+    }
 }
 
 /// Packet and copy, numbered as in a [`TraceLine`].

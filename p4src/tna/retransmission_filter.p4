@@ -234,7 +234,7 @@ struct path_msn_t {
 
 // Cells of the register of one PathMsn, and the cell of a packet in it.
 //
-// The memory of a Tofino 2 stage has two halves, and a register lies in one of them (p4c, Device::isMemoryCoreSplit): 65,536 cells
+// The memory of a Tofino 2 stage has two halves, and a register is in one of them (p4c, Device::isMemoryCoreSplit): 65,536 cells
 // of 8 bytes do not fit. Hence paths with an even and with an odd number have one PathMsn each there.
 #if __TARGET_TOFINO__ == 1
 typedef cell_t msn_cell_t;

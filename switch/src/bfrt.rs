@@ -1,6 +1,6 @@
 //! The gRPC service of BfRuntime. It passes every request to the thread that owns the switch.
 
-use std::{path::Path, pin::Pin, sync::Arc};
+use std::{path::Path, sync::Arc};
 
 use alfirk_bfrt::{Generation, Options, Program, StreamId};
 use alfirk_p4runtime::{
@@ -8,11 +8,12 @@ use alfirk_p4runtime::{
     Status as P4Status,
 };
 use tokio::sync::{mpsc, oneshot};
-use tokio_stream::{wrappers::ReceiverStream, Stream, StreamExt};
+use tokio_stream::{wrappers::ReceiverStream, StreamExt};
 use tonic::{Request, Response, Status, Streaming};
 
 use super::{
     command::{Command, CommandSender},
+    grpc::{stopping, ResponseStream},
     trailer_limit::TrailerLimit,
 };
 
@@ -66,10 +67,6 @@ impl Service {
     }
 }
 
-fn stopping() -> Status {
-    Status::unavailable("the switch is stopping")
-}
-
 /// The wishes of a client in the metadata of a request.
 fn options<T>(request: &Request<T>) -> Options {
     let is_set = |name: &str| {
@@ -81,8 +78,6 @@ fn options<T>(request: &Request<T>) -> Options {
         ignores_not_found: is_set("ignore_not_found"),
     }
 }
-
-type ResponseStream<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 #[tonic::async_trait]
 impl BfRuntime for Service {

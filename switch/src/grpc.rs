@@ -51,11 +51,13 @@ impl Service {
     }
 }
 
-fn stopping() -> Status {
+/// The status of requests that reach no switch any more.
+pub(super) fn stopping() -> Status {
     Status::unavailable("the switch is stopping")
 }
 
-type ResponseStream<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+/// A stream of responses.
+pub(super) type ResponseStream<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 #[tonic::async_trait]
 impl P4Runtime for Service {

@@ -149,7 +149,7 @@ impl TraceWriter {
     fn write_complete(&mut self, complete: &[CopyTrace]) {
         for trace in complete {
             if matches!(self.out, Some((_, TraceFormat::Txtpb))) {
-                self.print(&format!("# {}\n{}", trace.file_name(), trace.text()));
+                self.print(&trace.named_text());
             }
             if let Some(dir) = &self.dir {
                 let path = dir.join(trace.file_name());

@@ -200,20 +200,22 @@ pub(crate) fn look_up(vm: &mut Interpreter, phv: &mut [u64], at: usize) -> (Opti
                 Some(choices) => choices.member(&table.name, &group.members()),
                 None => None,
             };
-            let hash = match program.profiles[profile].selector.as_ref() {
-                _ if chosen.is_some() => 0,
-                Some(selector) => selector_hash(
-                    selector,
-                    program,
-                    phv,
-                    *rest,
-                    &mut state.buffer,
-                    &mut state.selector_hashes[profile],
-                    &mut state.random,
-                ),
-                None => 0,
-            };
-            match chosen.or_else(|| group.choose(hash)) {
+            let chosen = chosen.or_else(|| {
+                let selector = program.profiles[profile].selector.as_ref();
+                let hash = selector.map_or(0, |selector| {
+                    selector_hash(
+                        selector,
+                        program,
+                        phv,
+                        *rest,
+                        &mut state.buffer,
+                        &mut state.selector_hashes[profile],
+                        &mut state.random,
+                    )
+                });
+                group.choose(hash)
+            });
+            match chosen {
                 Some(member) => member,
                 None => return (None, table.on_hit.unwrap_or(table.after_miss)),
             }

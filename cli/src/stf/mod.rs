@@ -212,12 +212,10 @@ fn print_trace(args: &Args, test: &Path, lines: &[Line], trace: &[TraceLine]) ->
         return print(lines.map(|line| line + "\n").collect::<String>());
     }
     if format == TraceFormat::Txtpb {
-        // Comments separate the messages.
         let traces = packet_traces(trace).into_iter();
-        let texts = traces.map(|trace| format!("# {}\n{}", trace.file_name(), trace.text()));
-        return print(texts.collect::<String>());
+        return print(traces.map(|trace| trace.named_text()).collect::<String>());
     }
-    let color = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let color = has_color();
     let mut sent = lines
         .iter()
         .filter(|line| matches!(line.command, Command::Packet { .. }));
@@ -237,6 +235,11 @@ fn print_trace(args: &Args, test: &Path, lines: &[Line], trace: &[TraceLine]) ->
         text.push('\n');
     }
     print(text)
+}
+
+/// Whether text on standard output has colours.
+fn has_color() -> bool {
+    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
 }
 
 /// Writes the trace of each packet to a file of its own.

@@ -1,13 +1,12 @@
 //! `alfirk stf --all-outcomes`: prints all outcomes of a test as a tree.
 
-use std::io::IsTerminal;
 use std::path::Path;
 
 use alfirk_bmv2::choices::{Choice, ChoiceKind};
 use alfirk_stf::{hex, summary, Failure, Outcome, Outcomes};
 use serde_json::{json, Value};
 
-use super::{Args, TraceFormat};
+use super::{has_color, Args, TraceFormat};
 use crate::exit::{print, Failure as CommandFailure, Outcome as CommandOutcome};
 
 /// Maximum number of outcomes.
@@ -46,7 +45,7 @@ fn all_failures(outcomes: &Outcomes) -> Vec<Failure> {
 }
 
 fn text(args: &Args, test: &str, outcomes: &Outcomes, failures: &[Failure]) -> String {
-    let color = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let color = has_color();
     let has_undefined = outcomes.outcomes.iter().any(|of| of.fills_undefined);
     let mut text = String::new();
     let mut before: Vec<String> = Vec::new();
