@@ -5,6 +5,7 @@
 
 mod copies;
 mod direct;
+mod frames;
 mod pool;
 
 use crate::choices::{undefined_words, Choice, Choices};
@@ -27,6 +28,7 @@ use crate::trace::stops::{Override, StopRecorder, Stops};
 use crate::trace::{FrameFilter, Recorder, TraceEvent};
 use alfirk_packet_io::frame::SplitFrame;
 use direct::DirectPorts;
+pub use frames::RecordedFrame;
 pub(crate) use pool::Pool;
 use std::sync::Arc;
 
@@ -204,6 +206,11 @@ impl Switch {
     pub fn set_trace(&mut self, on: bool) {
         self.traces = on;
         self.record();
+    }
+
+    /// Whether tracing is on.
+    pub fn is_tracing(&self) -> bool {
+        self.traces
     }
 
     /// Sets whether traces have the start and the end of each block ([`TraceEvent::Block`]). They have not at first.

@@ -524,7 +524,32 @@ pub(crate) fn identity(table: &Table, keys: &[NewKey], priority: i32) -> Vec<u64
     identity
 }
 
+impl TableState {
+    /// Makes entries and default action refer to the code of another program, which has the same objects.
+    pub(crate) fn relink(&mut self, table: &Table, program: &LoadedProgram) {
+        self.packing = TableState::new(table).packing;
+        let targets = self.hot.iter_mut().map(|entry| &mut entry.target);
+        for target in targets.chain(&mut self.default_target) {
+            if let Target::Action(action) = target {
+                action.relink(program);
+                action.next = table.next_on_hit(action.action).unwrap_or(table.after_miss);
+            }
+        }
+        if let Some(default) = &mut self.default {
+            default.relink(program);
+            default.next = table
+                .next_on_miss(default.action)
+                .unwrap_or(table.after_miss);
+        }
+    }
+}
+
 impl ActionRef {
+    /// Makes this refer to the code of another program, which has the same actions. [`ActionRef::next`] stays.
+    pub(crate) fn relink(&mut self, program: &LoadedProgram) {
+        self.code = program.actions[usize::from(self.action)].code;
+    }
+
     /// Returns the action's name and its arguments as the shortest byte strings.
     pub(crate) fn name_and_args(&self, program: &LoadedProgram) -> (String, Vec<Vec<u8>>) {
         let action = &program.actions[usize::from(self.action)];
