@@ -10,7 +10,8 @@ use protox::prost::Message;
 /// The protobuf file of P4Info. Its descriptors are also written to a separate file.
 const P4INFO: &str = "p4/config/v1/p4info.proto";
 
-const FILES: [&str; 10] = [
+const FILES: [&str; 11] = [
+    "alfirk/debug/v1/debug.proto",
     "alfirk/links/v1/links.proto",
     "bfrt_proto/bfruntime.proto",
     "google/rpc/code.proto",

@@ -56,7 +56,9 @@ pub use self::{
     read::PendingRead,
     write::PendingWrite,
 };
-use alfirk_bmv2::{steps::LogLine, trace::TraceLine, Digest, Effects, QueueState, Queued, Switch};
+use alfirk_bmv2::{
+    steps::LogLine, trace::TraceLine, Digest, Effects, Output, QueueState, Queued, Switch,
+};
 use alfirk_packet_io::frame::SplitFrame;
 
 /// Maximum number of [`Event::Enqueue`] events that wait for [`Server::poll`]. Without this limit, a program that
@@ -267,6 +269,16 @@ impl Server {
         self.active
             .switch
             .egress(packet, now, queue, &mut self.effects);
+        self.take_effects(now);
+    }
+
+    /// Sends frames to ports, as if the pipeline had sent them. Those to the CPU port become packets for controllers.
+    pub fn send_frames(&mut self, frames: impl IntoIterator<Item = (u32, Vec<u8>)>, now: u64) {
+        let outputs = frames.into_iter().map(|(port, frame)| Output {
+            port,
+            frame: frame.into(),
+        });
+        self.effects.output.extend(outputs);
         self.take_effects(now);
     }
 
