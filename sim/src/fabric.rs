@@ -23,7 +23,7 @@ use alfirk_roce::registration::{LeaderEvent, LeaderTiming};
 use alfirk_roce::wire::Psn;
 
 use crate::engine::Step;
-use crate::network::Network;
+use crate::network::{Network, Pass};
 
 /// Time limit for writing pipelines, routes and groups, in virtual nanoseconds.
 const CONTROL_LIMIT: u64 = 60_000_000_000;
@@ -56,17 +56,33 @@ pub struct VirtualFabric {
     /// Changes that the controller has made to groups in use and that the caller has not fetched yet.
     group_changes: Vec<GroupChange>,
     next_tag: u64,
+    /// Takes the passes of packets through switches after each step, with the network; `None` without a debugger.
+    on_passes: Option<TakePasses>,
 }
+
+/// Takes the recorded passes of packets through switches, and may read the network at their time. The network waits for its
+/// return.
+pub type TakePasses = Box<dyn FnMut(Vec<Pass>, &Network)>;
 
 impl VirtualFabric {
     /// Runs `network` until every switch has its pipeline and routes, and returns it as a fabric.
     pub fn bring_up(network: Network) -> Result<VirtualFabric, FabricError> {
+        VirtualFabric::bring_up_recorded(network, None)
+    }
+
+    /// As [`VirtualFabric::bring_up`], with a function for the passes that the network records
+    /// ([`Network::build_recorded`]).
+    pub fn bring_up_recorded(
+        network: Network,
+        on_passes: Option<TakePasses>,
+    ) -> Result<VirtualFabric, FabricError> {
         let mut fabric = VirtualFabric {
             network,
             events: VecDeque::new(),
             replies: VecDeque::new(),
             group_changes: Vec::new(),
             next_tag: 1,
+            on_passes,
         };
         fabric.wait_for_reply("the switches are not ready", |reply| match reply {
             ApiReply::Ready => Some(Ok(())),
@@ -175,7 +191,14 @@ impl VirtualFabric {
         if self.network.is_stopped() {
             return Err(FabricError::Broken("the run was stopped".to_owned()));
         }
-        Ok(self.network.step_or_skip(deadline, latest))
+        let step = self.network.step_or_skip(deadline, latest);
+        if let Some(on_passes) = &mut self.on_passes {
+            let passes = self.network.take_passes();
+            if !passes.is_empty() {
+                on_passes(passes, &self.network);
+            }
+        }
+        Ok(step)
     }
 
     /// Runs the network until a group's leader reports the result of its in-band request. `what`: description for the

@@ -18,4 +18,4 @@ pub mod frame;
 pub mod network;
 
 pub use datagrams::{Broadcast, DatagramGroup};
-pub use fabric::VirtualFabric;
+pub use fabric::{TakePasses, VirtualFabric};

@@ -471,6 +471,16 @@ impl QueuePair {
         self.requester.end_psn()
     }
 
+    /// PSN of the oldest request packet that is not acknowledged; that of the next one, if all are.
+    pub fn unacknowledged_psn(&self) -> Psn {
+        self.requester.unacknowledged_psn()
+    }
+
+    /// PSN of the next request packet to send: of a retransmission after a NAK with go-back-N, or of a new packet.
+    pub fn next_psn(&self) -> Psn {
+        self.requester.next_psn()
+    }
+
     /// PSN that the responder expects next.
     pub fn rq_psn(&self) -> Psn {
         self.responder.expected()

@@ -262,6 +262,16 @@ impl Requester {
         self.psn(self.end)
     }
 
+    /// PSN of the oldest unacknowledged packet.
+    pub(super) fn unacknowledged_psn(&self) -> Psn {
+        self.psn(self.unacked)
+    }
+
+    /// PSN of the next packet to send.
+    pub(super) fn next_psn(&self) -> Psn {
+        self.psn(self.next)
+    }
+
     /// Number of messages posted since the connection began, modulo 2^24.
     pub(super) fn ssn(&self) -> u32 {
         self.posted() as u32 & MSN_MASK

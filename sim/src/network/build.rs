@@ -21,6 +21,7 @@ use alfirk_roce::wire::{MacAddr, QpNum};
 use super::controller::ControllerNode;
 use super::host::{HostNode, PORT};
 use super::message::Message;
+use super::passes::{Pass, PassList, PassRecorder};
 use super::ports::Ports;
 use super::run_handle::RunHandle;
 use super::switch::SwitchNode;
@@ -54,6 +55,8 @@ pub struct Network {
     /// Loss probabilities of single links, in place of the loss in `faults`.
     link_loss: BTreeMap<LinkIndex, f64>,
     run_handle: RunHandle,
+    /// Passes through switches that a debugger has not taken; `None` if none are recorded.
+    passes: Option<PassList>,
 }
 
 /// Error of [`Network::build`].
@@ -86,8 +89,56 @@ impl Network {
         faults: FaultProbabilities,
         run_seed: u64,
     ) -> Result<Network, BuildError> {
+        Network::build_with(
+            topology,
+            controller,
+            model,
+            faults,
+            run_seed,
+            programs(&model),
+        )
+    }
+
+    /// Creates a fabric as [`Network::build`] does, whose switches record the passes of packets for a debugger. No result
+    /// depends on it. The model must be exact: packets of the fast data plane are not recorded.
+    pub fn build_recorded(
+        topology: &Topology,
+        controller: ControllerConfig,
+        model: Model,
+        faults: FaultProbabilities,
+        run_seed: u64,
+    ) -> Result<Network, BuildError> {
+        let programs = Programs::with_notes();
+        let mut network =
+            Network::build_with(topology, controller, model, faults, run_seed, programs)?;
+        let list = PassList::default();
+        for index in topology.switch_indexes() {
+            let recorder = PassRecorder::new(&topology.switch(index).name, list.clone());
+            let node = network.switches[index.0];
+            network.engine.with_node(node, |node, _| {
+                if let Element::Switch(node) = node {
+                    node.record(recorder);
+                }
+            });
+        }
+        network.passes = Some(list);
+        Ok(network)
+    }
+
+    /// Removes and returns the recorded passes of packets through switches, in the order of time.
+    pub fn take_passes(&mut self) -> Vec<Pass> {
+        self.passes.as_ref().map_or_else(Vec::new, PassList::take)
+    }
+
+    fn build_with(
+        topology: &Topology,
+        controller: ControllerConfig,
+        model: Model,
+        faults: FaultProbabilities,
+        run_seed: u64,
+        programs: Programs,
+    ) -> Result<Network, BuildError> {
         let mut engine = Engine::new(run_seed);
-        let programs = programs(&model);
         let switches = topology
             .switch_indexes()
             .map(|index| add_switch(&mut engine, topology, index, &model, run_seed, &programs))
@@ -134,6 +185,7 @@ impl Network {
             faults,
             link_loss: BTreeMap::new(),
             run_handle: RunHandle::default(),
+            passes: None,
         })
     }
 

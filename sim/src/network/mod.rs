@@ -11,6 +11,7 @@ mod crossbar;
 mod host;
 mod message;
 mod model;
+mod passes;
 mod pfc;
 mod plane;
 mod ports;
@@ -20,6 +21,7 @@ mod switch;
 pub use build::{BuildError, Network};
 pub use host::HostNode;
 pub use model::{Fidelity, Model, NamedModel};
+pub use passes::Pass;
 pub use run_handle::RunHandle;
 pub use switch::SwitchNode;
 

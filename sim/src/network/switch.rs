@@ -12,6 +12,7 @@ use alfirk_roce::host::Packet;
 use alfirk_roce::steady::StateVisitor;
 
 use super::message::Message;
+use super::passes::PassRecorder;
 use super::plane::{FastPlane, NeedsPipeline, QueuedPacket};
 use super::ports::{NotQueued, PendingCharge, Ports};
 use super::Ctx;
@@ -46,6 +47,8 @@ pub struct SwitchNode {
     controller: Option<Connection>,
     /// Number of times that the pipelines or the P4Runtime server may have been used.
     pipeline_uses: u64,
+    /// Records passes through the pipelines for a debugger; `None` without one.
+    recorder: Option<PassRecorder>,
     /// Whether the switch is working. A failed switch neither forwards packets nor replies to the controller.
     alive: bool,
 }
@@ -88,7 +91,34 @@ impl SwitchNode {
             passed: Vec::new(),
             controller: None,
             pipeline_uses: 0,
+            recorder: None,
             alive: true,
+        }
+    }
+
+    /// Records all passes of packets through the pipelines from now on. The programs of the switch are loaded with notes.
+    pub(super) fn record(&mut self, recorder: PassRecorder) {
+        self.recorder = Some(recorder);
+    }
+
+    /// Processes a received frame in the ingress pipeline.
+    fn run_ingress(&mut self, port: u32, frame: Packet, now: u64) {
+        let frame = frame.into_split();
+        match &self.recorder {
+            Some(recorder) => recorder.record(&mut self.server, now, |server| {
+                server.take_frame_in(port, frame, now);
+            }),
+            None => self.server.take_frame_in(port, frame, now),
+        }
+    }
+
+    /// Processes a packet that leaves its queue in the egress pipeline.
+    fn run_egress(&mut self, packet: Queued, now: u64, state: QueueState) {
+        match &self.recorder {
+            Some(recorder) => recorder.record(&mut self.server, now, |server| {
+                server.dequeue(packet, now, state);
+            }),
+            None => self.server.dequeue(packet, now, state),
         }
     }
 
@@ -277,8 +307,7 @@ impl SwitchNode {
         self.waiting = waiting;
         if let Err(NeedsPipeline(frame)) = taken {
             self.write_back();
-            self.server
-                .take_frame_in(port, frame.into_split(), ctx.now());
+            self.run_ingress(port, frame, ctx.now());
         }
         self.pump(ctx);
         if let Some(mcst_id) = watched {
@@ -418,7 +447,7 @@ impl SwitchNode {
         let unusual = packets.by_ref().find_map(|packet| {
             let port = packet.port;
             self.write_back();
-            self.server.dequeue(packet, now, unqueued(now));
+            self.run_egress(packet, now, unqueued(now));
             let is_usual = {
                 let mut events = self.server.pending();
                 let is_frame = |event| matches!(event, &Event::Output { .. });
@@ -552,7 +581,7 @@ impl SwitchNode {
         match packet {
             SwitchPacket::Pipeline(packet) => {
                 self.write_back();
-                self.server.dequeue(packet, ctx.now(), state);
+                self.run_egress(packet, ctx.now(), state);
             }
             SwitchPacket::Plane(waiting) => {
                 let Some(plane) = &mut self.plane else {
