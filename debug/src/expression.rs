@@ -13,6 +13,8 @@ use num_traits::{One, Signed, ToPrimitive, Zero};
 pub enum Value {
     /// A Boolean.
     Bool(bool),
+    /// A text, such as the name of a switch.
+    Text(String),
     /// A number.
     Number {
         /// The number.
@@ -41,6 +43,7 @@ impl Value {
     pub fn text(&self) -> String {
         match self {
             Value::Bool(value) => value.to_string(),
+            Value::Text(text) => text.clone(),
             Value::Number { value, .. } if value.is_negative() => {
                 format!("-{:#x}", value.magnitude())
             }
@@ -52,6 +55,7 @@ impl Value {
     pub fn type_name(&self) -> String {
         match self {
             Value::Bool(_) => "bool".to_owned(),
+            Value::Text(_) => "string".to_owned(),
             Value::Number { bits: None, .. } => "int".to_owned(),
             Value::Number {
                 bits: Some(bits),
@@ -65,14 +69,16 @@ impl Value {
     pub fn holds(&self) -> bool {
         match self {
             Value::Bool(value) => *value,
+            Value::Text(text) => !text.is_empty(),
             Value::Number { value, .. } => !value.is_zero(),
         }
     }
 
-    /// Returns the value as a number; `true` is 1.
+    /// Returns the value as a number; `true` is 1, and a text 0.
     pub fn number(&self) -> BigInt {
         match self {
             Value::Bool(value) => BigInt::from(u8::from(*value)),
+            Value::Text(_) => BigInt::zero(),
             Value::Number { value, .. } => value.clone(),
         }
     }
@@ -101,7 +107,23 @@ pub trait Names {
 
 /// An expression that was parsed.
 #[derive(Debug)]
-pub struct Expression(Expr);
+pub struct Expression(Node);
+
+/// A node of an expression.
+#[derive(Debug)]
+enum Node {
+    Value(Value),
+    Variable(Vec<String>),
+    /// An element: the name of the array, the name of the whole if it is a constant index, and the index.
+    Element(Vec<String>, Option<Vec<String>>, Box<Node>),
+    IsValid(Vec<String>),
+    /// Bits of a number: the number, the upper and the lower bound.
+    Slice(Box<[Node; 3]>),
+    Unary(UnaryOp, Box<Node>),
+    Binary(BinaryOp, Box<[Node; 2]>),
+    /// Condition, and the values if it holds or not.
+    Ternary(Box<[Node; 3]>),
+}
 
 impl Expression {
     /// Parses an expression of P4.
@@ -115,7 +137,8 @@ impl Expression {
             return Err(not_expression());
         }
         let mut files = MemoryLoader::default();
-        files.add(FILE, format!("const bit<1> watched = {text};\n"));
+        let text_of_names = with_switch_as_name(text);
+        files.add(FILE, format!("const bit<1> watched = {text_of_names};\n"));
         let mut session = Session::new(CompileOptions::new(Path::new(FILE)));
         let loader: &dyn SourceLoader = &files;
         let tree = session.tree(loader).map_err(|_| not_expression())?;
@@ -123,7 +146,7 @@ impl Expression {
             return Err(not_expression());
         }
         match &tree.decls[..] {
-            [Decl::Const(decl)] => Ok(Expression(decl.value.clone())),
+            [Decl::Const(decl)] => Ok(Expression(node(&decl.value)?)),
             _ => Err(not_expression()),
         }
     }
@@ -135,6 +158,32 @@ impl Expression {
     pub fn evaluate(&self, names: &dyn Names) -> Result<Value, String> {
         evaluate(&self.0, names)
     }
+}
+
+/// Name of the variable `switch` of expressions, which is a keyword of P4.
+pub const SWITCH: &str = "__switch";
+
+/// Returns an expression with [`SWITCH`] in place of `switch`, except in strings and within other names.
+fn with_switch_as_name(text: &str) -> String {
+    let mut out = String::new();
+    let mut is_string = false;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let is_name = |c: char| c.is_alphanumeric() || c == '_' || c == '.';
+        let length = match rest.find(|c: char| !is_name(c)) {
+            Some(0) => rest.chars().next().map_or(1, char::len_utf8),
+            Some(length) => length,
+            None => rest.len(),
+        };
+        let (word, after) = rest.split_at(length);
+        is_string ^= word == "\"";
+        out += match word {
+            "switch" if !is_string => SWITCH,
+            word => word,
+        };
+        rest = after;
+    }
+    out
 }
 
 /// Returns the components of a name; an element of a header stack is one component, `stack[0]`.
@@ -159,25 +208,23 @@ fn path(expr: &Expr) -> Option<Vec<String>> {
     }
 }
 
-fn evaluate(expr: &Expr, names: &dyn Names) -> Result<Value, String> {
-    let eval = |expr: &Expr| evaluate(expr, names);
-    match &expr.kind {
-        ExprKind::Int(literal) => Ok(Value::Number {
+/// Returns the node of an expression of the compiler.
+fn node(expr: &Expr) -> Result<Node, String> {
+    let boxed = |expr: &Expr| node(expr).map(Box::new);
+    Ok(match &expr.kind {
+        ExprKind::Int(literal) => Node::Value(Value::Number {
             value: literal.value.clone(),
             bits: literal.width.map(|width| width.bits),
             signed: literal.width.is_some_and(|width| width.signed),
         }),
-        ExprKind::Bool(value) => Ok(Value::Bool(*value)),
+        ExprKind::Bool(value) => Node::Value(Value::Bool(*value)),
+        ExprKind::String(text) => Node::Value(Value::Text(text.to_string())),
         ExprKind::Name(_) | ExprKind::Member(..) => {
-            let path = path(expr).ok_or("only names have members here")?;
-            names.variable(&path)
+            Node::Variable(path(expr).ok_or("only names have members here")?)
         }
         ExprKind::Index(base, index) => {
             let of = path(base).ok_or("only registers and header stacks have an index here")?;
-            match path(expr).map(|path| names.variable(&path)) {
-                Some(Ok(value)) => Ok(value),
-                _ => names.cell(&of, &eval(index)?.number()),
-            }
+            Node::Element(of, path(expr), boxed(index)?)
         }
         ExprKind::Call(call) => {
             let is_valid = match &call.callee.kind {
@@ -185,12 +232,35 @@ fn evaluate(expr: &Expr, names: &dyn Names) -> Result<Value, String> {
                 _ => None,
             };
             let header = is_valid.ok_or("the only call in an expression is `header.isValid()`")?;
-            Ok(Value::Bool(names.is_valid(&header)?))
+            Node::IsValid(header)
         }
         ExprKind::Slice { base, hi, lo } => {
+            Node::Slice(Box::new([node(base)?, node(hi)?, node(lo)?]))
+        }
+        ExprKind::Unary(op, operand) => Node::Unary(*op, boxed(operand)?),
+        ExprKind::Binary(op, a, b) => Node::Binary(*op, Box::new([node(a)?, node(b)?])),
+        ExprKind::Ternary(condition, a, b) => {
+            Node::Ternary(Box::new([node(condition)?, node(a)?, node(b)?]))
+        }
+        _ => return Err("this kind of expression cannot be evaluated in the debugger".to_owned()),
+    })
+}
+
+fn evaluate(node: &Node, names: &dyn Names) -> Result<Value, String> {
+    let eval = |node: &Node| evaluate(node, names);
+    match node {
+        Node::Value(value) => Ok(value.clone()),
+        Node::Variable(path) => names.variable(path),
+        Node::Element(of, whole, index) => match whole.as_ref().map(|path| names.variable(path)) {
+            Some(Ok(value)) => Ok(value),
+            _ => names.cell(of, &eval(index)?.number()),
+        },
+        Node::IsValid(header) => Ok(Value::Bool(names.is_valid(header)?)),
+        Node::Slice(parts) => {
+            let [base, hi, lo] = &**parts;
             let value = eval(base)?.number();
-            let bound = |expr: &Expr| {
-                let bound = eval(expr)?.number().to_u32();
+            let bound = |node: &Node| {
+                let bound = eval(node)?.number().to_u32();
                 bound
                     .filter(|bound| *bound < MAX_BITS)
                     .ok_or_else(|| "a bound of the slice is out of range".to_owned())
@@ -204,19 +274,19 @@ fn evaluate(expr: &Expr, names: &dyn Names) -> Result<Value, String> {
                 hi - lo + 1,
             ))
         }
-        ExprKind::Unary(op, operand) => unary(*op, eval(operand)?),
-        ExprKind::Binary(BinaryOp::And, a, b) => {
-            Ok(Value::Bool(eval(a)?.holds() && eval(b)?.holds()))
+        Node::Unary(op, operand) => unary(*op, eval(operand)?),
+        Node::Binary(op, operands) => {
+            let [a, b] = &**operands;
+            match op {
+                BinaryOp::And => Ok(Value::Bool(eval(a)?.holds() && eval(b)?.holds())),
+                BinaryOp::Or => Ok(Value::Bool(eval(a)?.holds() || eval(b)?.holds())),
+                op => binary(*op, &eval(a)?, &eval(b)?),
+            }
         }
-        ExprKind::Binary(BinaryOp::Or, a, b) => {
-            Ok(Value::Bool(eval(a)?.holds() || eval(b)?.holds()))
-        }
-        ExprKind::Binary(op, a, b) => binary(*op, &eval(a)?, &eval(b)?),
-        ExprKind::Ternary(condition, a, b) => match eval(condition)?.holds() {
-            true => eval(a),
-            false => eval(b),
+        Node::Ternary(parts) => match eval(&parts[0])?.holds() {
+            true => eval(&parts[1]),
+            false => eval(&parts[2]),
         },
-        _ => Err("this kind of expression cannot be evaluated in the debugger".to_owned()),
     }
 }
 
@@ -243,6 +313,7 @@ fn unary(op: UnaryOp, operand: Value) -> Result<Value, String> {
     match (op, operand) {
         (UnaryOp::Not, operand) => Ok(Value::Bool(!operand.holds())),
         (_, Value::Bool(_)) => Err("a Boolean is not a number".to_owned()),
+        (_, Value::Text(_)) => Err("a text is not a number".to_owned()),
         (
             op,
             Value::Number {
@@ -259,10 +330,17 @@ fn unary(op: UnaryOp, operand: Value) -> Result<Value, String> {
 }
 
 fn binary(op: BinaryOp, a: &Value, b: &Value) -> Result<Value, String> {
+    if let (Value::Text(_), _) | (_, Value::Text(_)) = (a, b) {
+        return match op {
+            BinaryOp::Eq => Ok(Value::Bool(a == b)),
+            BinaryOp::Ne => Ok(Value::Bool(a != b)),
+            _ => Err("texts can be compared by `==` and `!=` only".to_owned()),
+        };
+    }
     let (x, y) = (a.number(), b.number());
     let width = |value: &Value| match value {
         Value::Number { bits, signed, .. } => (*bits, *signed),
-        Value::Bool(_) => (Some(1), false),
+        Value::Bool(_) | Value::Text(_) => (Some(1), false),
     };
     let ((a_bits, a_signed), (b_bits, b_signed)) = (width(a), width(b));
     let (bits, signed) = match a_bits {
@@ -314,6 +392,7 @@ mod tests {
         fn variable(&self, path: &[String]) -> Result<Value, String> {
             match path.join(".").as_str() {
                 "hdr.ip.ttl" => Ok(Value::bits(64.into(), 8)),
+                SWITCH => Ok(Value::Text("c1".to_owned())),
                 other => Err(format!("no {other}")),
             }
         }
@@ -353,6 +432,12 @@ mod tests {
             (
                 "1; const bit<1> y = 2",
                 "error: `1; const bit<1> y = 2` is not a P4 expression",
+            ),
+            (r#"switch == "c1""#, "true"),
+            (r#"switch != "switch" && hdr.ip.ttl == 64"#, "true"),
+            (
+                r#"switch + 1"#,
+                "error: texts can be compared by `==` and `!=` only",
             ),
             ("1 << 99999999", "error: the shift distance is out of range"),
         ] {

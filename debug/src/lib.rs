@@ -15,4 +15,5 @@ mod scopes;
 mod server;
 
 pub use frame::{encode, Decoder, FrameError};
-pub use server::{Debugger, Host, Launch, Reply};
+pub use recording::{Before, Passes, QueuePairState, Record, Site};
+pub use server::{Attach, Debugger, Host, Launch, ParseFilter, Released, Reply};

@@ -11,6 +11,9 @@ use crate::scopes::Scopes;
 /// Maximum number of stops that one request passes, in case a program makes copies endlessly.
 const MAX_PASSED: usize = 50_000_000;
 
+/// Number of passes in a fabric after which a movement is interrupted for requests of the editor.
+const PASSES_AT_ONCE: usize = 16;
+
 /// Direction of a movement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
@@ -80,6 +83,8 @@ pub enum Halt {
     Breakpoint(u64, &'static str, String),
     /// The end of the test.
     End,
+    /// The way to the next breakpoint is long; the movement is to be continued.
+    Unfinished,
 }
 
 /// A frame of the call stack.
@@ -161,7 +166,11 @@ pub fn run(
     scopes: &Scopes,
     log: &mut Vec<String>,
 ) -> Halt {
+    let packets = recording.next_index();
     for _ in 0..MAX_PASSED {
+        if recording.is_of_fabric() && recording.next_index() > packets + PASSES_AT_ONCE {
+            return Halt::Unfinished;
+        }
         let at = recording.position();
         let next = match recording.stop(at) {
             Some(_) => neighbour(recording, at, direction),
@@ -395,7 +404,7 @@ pub fn stack(recording: &Recording, scopes: &Scopes) -> Vec<Frame> {
         frames.push(plain(action.to_owned(), place));
     }
     if let Some(table) = stop.table.and_then(|table| scopes.table(table)) {
-        let source = executed.before.switch().program();
+        let source = recording.objects().program();
         let source = source.and_then(|program| program.table_source(stop.table?).cloned());
         let place = source.map(|source| Place {
             file: source.file,
@@ -419,9 +428,8 @@ pub fn stack(recording: &Recording, scopes: &Scopes) -> Vec<Frame> {
     };
     frames.push(plain(block, place));
     let mut copy = stop.copy;
+    let number = executed.number.unwrap_or(stop.packet);
     loop {
-        let line = executed.line;
-        let number = recording.line(line).map_or(0, |line| line.number);
         let origin = executed.trace.iter().find_map(|line| {
             let (how, as_copy) = match &line.event {
                 TraceEvent::Queued { as_copy, .. } => ("replica", *as_copy),
@@ -434,11 +442,12 @@ pub fn stack(recording: &Recording, scopes: &Scopes) -> Vec<Frame> {
                 .then_some((how, line.copy))
         });
         let (name, next) = match origin {
-            Some((how, of)) => (format!("packet {}, copy {copy}: {how}", stop.packet), of),
-            None => (
-                format!("packet {} of line {number} of the test", stop.packet),
+            Some((how, of)) => (format!("packet {number}, copy {copy}: {how}"), of),
+            None if copy > 0 => (
+                format!("packet {number}, copy {copy} {}", executed.origin),
                 0,
             ),
+            None => (format!("packet {number} {}", executed.origin), 0),
         };
         frames.push(Frame {
             name,
@@ -450,6 +459,31 @@ pub fn stack(recording: &Recording, scopes: &Scopes) -> Vec<Frame> {
             None => return frames,
         }
     }
+}
+
+/// Moves through the last packet of a recording up to the first breakpoint, and returns why to stop there; `None` if no
+/// breakpoint stops at the packet. `at_once`: whether to stop at the first place in the source.
+pub fn search_last(
+    recording: &mut Recording,
+    at_once: bool,
+    breakpoints: &mut [Breakpoint],
+    scopes: &Scopes,
+    log: &mut Vec<String>,
+) -> Option<Halt> {
+    let executed = recording.executed.len().checked_sub(1)?;
+    let stops = recording.executed[executed].stops.stops.len();
+    for stop in 0..stops {
+        let at = Position { executed, stop };
+        recording.move_to(at);
+        let halt = hit(recording, breakpoints, scopes, log);
+        if halt.is_some() {
+            return halt;
+        }
+        if at_once && recording.place(at).is_some() {
+            return Some(Halt::Step);
+        }
+    }
+    None
 }
 
 /// Returns the name of the parser state at a position.

@@ -1,16 +1,21 @@
-//! The recording of a test: what each of its lines did, and a position in it that moves in both directions.
+//! The recording of packets: what each line of a test, or each frame of a switch, did, and a position that moves in both
+//! directions.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use alfirk_bmv2::trace::stops::{CellKind, CellValue, Override, Stop, StopKind, Stops};
 use alfirk_bmv2::trace::{TraceEvent, TraceLine};
-use alfirk_bmv2::Switch;
+use alfirk_bmv2::{LoadedProgram, Switch, SwitchOptions};
 use alfirk_bmv2_json::{Parser, SourceInfo};
-use alfirk_stf::{Failure, Line, Session};
+use alfirk_stf::{summary, Failure, Line, Session};
 
 /// Maximum number of stops that are kept. Beyond it, the oldest lines of the test lose theirs, so that long captures do not
 /// fill the memory.
 const MAX_KEPT_STOPS: usize = 2_000_000;
+
+/// Maximum number of packets of a running switch or a fabric that are kept, with a copy of the switch for each.
+const MAX_KEPT_PACKETS: usize = 64;
 
 /// A place in the P4 source.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,26 +28,106 @@ pub struct Place {
     pub column: u64,
 }
 
-/// An executed line of the test.
+/// The switch before a packet.
+pub enum Before {
+    /// The session of a test, from which the line is executed again.
+    Session(Box<Session>),
+    /// A switch that has received a frame, from which the frame is processed again: ingress port, frame, and time.
+    Frame(Box<Switch>, u32, Vec<u8>, u64),
+    /// A switch of a fabric.
+    Switch(Box<Switch>),
+    /// The switch is not kept any more.
+    Dropped,
+}
+
+/// Where and when a switch of a fabric has processed a packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Site {
+    /// Name of the switch.
+    pub switch: String,
+    /// Virtual time in nanoseconds.
+    pub time: u64,
+    /// State of the hosts' queue pairs at this time.
+    pub queue_pairs: Vec<QueuePairState>,
+}
+
+/// State of a queue pair, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueuePairState {
+    /// Name of the host and number of the queue pair.
+    pub name: String,
+    /// Its state in one line.
+    pub summary: String,
+    /// Names and values of its variables.
+    pub values: Vec<(String, String)>,
+}
+
+/// A packet to add to a recording.
+pub struct Record {
+    /// Number of the packet for people; `None` for that of its stops.
+    pub number: Option<u64>,
+    /// Where the packet comes from, such as `of line 5 of the test`.
+    pub origin: String,
+    /// The switch before the packet.
+    pub before: Before,
+    /// The stops of the packet and its copies.
+    pub stops: Stops,
+    /// The trace of the packet and its copies.
+    pub trace: Vec<TraceLine>,
+    /// The switch of a fabric, and the time.
+    pub site: Option<Site>,
+}
+
+/// A recorded packet: what a line of a test did, or a frame that a switch received.
 pub struct Executed {
-    /// Index of the line in the test.
-    pub line: usize,
-    /// The session before the line, from which it is executed again.
-    pub before: Session,
+    /// Number of the packet for people; `None` for that of its stops.
+    pub number: Option<u64>,
+    /// Where the packet comes from, such as `of line 5 of the test`.
+    pub origin: String,
+    /// The switch before the packet.
+    pub before: Before,
     /// The stops of the packet and its copies; empty for lines that send no packet.
     pub stops: Stops,
     /// The trace of the packet and its copies.
     pub trace: Vec<TraceLine>,
     /// Places of the stops.
     pub places: Vec<Option<Place>>,
+    /// The switch of a fabric, and the time.
+    pub site: Option<Site>,
+    /// Frames that the packet sends after a change of a value, with their ports; `None` without one.
+    pub sent: Option<Vec<(u32, Vec<u8>)>>,
     /// Values that the debugger has set.
     overrides: Vec<Override>,
+}
+
+/// The passes of packets through the switches of a fabric, in the order of time.
+pub trait Passes {
+    /// Runs the fabric to the next pass; `None` at the end of the run.
+    fn next_pass(&mut self) -> Option<Record>;
+
+    /// Returns the report of the run, and its exit code. The rest of the run is done first.
+    fn result(&mut self) -> (String, i32);
+}
+
+/// Where packets come from.
+enum Source {
+    /// The lines of a test, and the session after all executed lines.
+    Test {
+        lines: Vec<Line>,
+        session: Box<Session>,
+        /// Commands that were not executed, with the reasons.
+        failures: Vec<Failure>,
+    },
+    /// A running switch, whose driver adds the packets.
+    Switch,
+    /// A fabric in virtual time.
+    Fabric(Box<dyn Passes + Send>),
 }
 
 /// A position in the recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
-    /// Index of the executed line.
+    /// Index of the recorded packet.
     pub executed: usize,
     /// Index of the stop.
     pub stop: usize,
@@ -51,26 +136,48 @@ pub struct Position {
 /// Place of a parser state, and the places of its statements.
 type StatePlaces = (Option<Place>, Vec<Option<Place>>);
 
-/// The recording of a test, and the current position in it.
+/// The recording of packets, and the current position in it.
 pub struct Recording {
-    lines: Vec<Line>,
-    /// The session after all executed lines.
-    session: Session,
-    /// The executed lines.
+    source: Source,
+    /// The recorded packets.
     pub executed: Vec<Executed>,
-    /// Index of the first executed line whose stops are still kept.
+    /// Index of the first recorded packet whose stops are still kept.
     first_kept: usize,
-    /// Commands that were not executed, with the reasons.
-    failures: Vec<Failure>,
     /// Places of parser states, by their names and whether the parser is that of egress.
     states: BTreeMap<(bool, String), StatePlaces>,
     position: Position,
     words: Vec<u64>,
+    /// A switch with the program in its initial state, for the names and sizes of objects.
+    objects: Switch,
 }
 
 impl Recording {
     /// Starts a recording at the beginning of a test.
-    pub fn new(session: Session, lines: Vec<Line>, parsers: &[Parser]) -> Recording {
+    pub fn of_test(session: Session, lines: Vec<Line>, parsers: &[Parser]) -> Recording {
+        let program = session.switch().program().cloned();
+        let source = Source::Test {
+            lines,
+            session: Box::new(session),
+            failures: Vec::new(),
+        };
+        Recording::new(source, program, parsers)
+    }
+
+    /// Starts an empty recording of a running switch.
+    pub fn of_switch(program: Arc<LoadedProgram>, parsers: &[Parser]) -> Recording {
+        Recording::new(Source::Switch, Some(program), parsers)
+    }
+
+    /// Starts a recording at the beginning of a fabric's run.
+    pub fn of_fabric(
+        passes: Box<dyn Passes + Send>,
+        program: Arc<LoadedProgram>,
+        parsers: &[Parser],
+    ) -> Recording {
+        Recording::new(Source::Fabric(passes), Some(program), parsers)
+    }
+
+    fn new(source: Source, program: Option<Arc<LoadedProgram>>, parsers: &[Parser]) -> Recording {
         let place = |info: &Option<SourceInfo>| {
             let info = info.as_ref()?;
             Some(Place {
@@ -90,13 +197,16 @@ impl Recording {
             let key = (is_egress, state.name.clone());
             (key, (place(&state.source_info), statements.collect()))
         });
+        let mut objects = Switch::new(SwitchOptions::default());
+        if let Some(program) = program {
+            objects.load(program);
+        }
         Recording {
-            lines,
+            source,
             states: states.collect(),
-            session,
+            objects,
             executed: Vec::new(),
             first_kept: 0,
-            failures: Vec::new(),
             position: Position {
                 executed: 0,
                 stop: 0,
@@ -116,64 +226,145 @@ impl Recording {
         all.flat_map(|(state, operations)| state.iter().chain(operations.iter().flatten()))
     }
 
-    /// Executes the next line of the test. Returns false at the end of the test.
+    /// Records what comes next: the next line of the test, or the next pass in the fabric. Returns false if there is nothing.
     pub fn execute(&mut self) -> bool {
-        let line = self.executed.len();
-        let Some(command) = self.lines.get(line) else {
-            return false;
+        let record = match &mut self.source {
+            Source::Test {
+                lines,
+                session,
+                failures,
+            } => {
+                let Some(command) = lines.get(self.executed.len()) else {
+                    return false;
+                };
+                let before = Before::Session(Box::new(session.fork()));
+                session.record_stops(Vec::new());
+                failures.extend(session.step(command));
+                record_of(session, command, before)
+            }
+            Source::Switch => return false,
+            Source::Fabric(passes) => match passes.next_pass() {
+                Some(record) => record,
+                None => return false,
+            },
         };
-        let before = self.session.fork();
-        self.session.record_stops(Vec::new());
-        self.failures.extend(self.session.step(command));
-        self.keep(line, before, Vec::new());
-        self.drop_oldest();
+        self.add(record);
         true
     }
 
-    /// Executes the current line again, with values that are set at stops, and drops the recording after it.
-    pub fn set(&mut self, set: Override) {
-        let at = self.position;
-        let Some(executed) = self.executed.get_mut(at.executed) else {
-            return;
-        };
-        let mut overrides = std::mem::take(&mut executed.overrides);
-        overrides.retain(|earlier| {
-            earlier.stop < set.stop || (earlier.stop == set.stop && earlier.target != set.target)
-        });
-        overrides.push(set);
-        let line = executed.line;
-        let before = executed.before.fork();
-        self.session = executed.before.fork();
-        self.executed.truncate(at.executed);
-        let number = self.lines[line].number;
-        self.failures.retain(|failure| failure.line < Some(number));
-        self.session.record_stops(overrides.clone());
-        self.failures.extend(self.session.step(&self.lines[line]));
-        self.keep(line, before, overrides);
-        self.words.clear();
-        self.move_to(at);
-    }
-
-    fn keep(&mut self, line: usize, before: Session, overrides: Vec<Override>) {
-        let (stops, trace) = (self.session.take_stops(), self.session.take_trace());
-        let places = self.places(&stops);
+    /// Adds a packet at the end.
+    pub fn add(&mut self, record: Record) {
+        let places = self.places(&record.stops);
+        let Record {
+            number,
+            origin,
+            before,
+            stops,
+            trace,
+            site,
+        } = record;
         self.executed.push(Executed {
-            line,
+            number,
+            origin,
             before,
             stops,
             trace,
             places,
-            overrides,
+            site,
+            sent: None,
+            overrides: Vec::new(),
         });
+        self.drop_oldest();
+    }
+
+    /// Removes the last packet, and moves back to a position before it.
+    pub fn remove_last(&mut self, back_to: Position) -> Option<Executed> {
+        let last = self.executed.pop();
+        self.words.clear();
+        self.position = back_to;
+        self.move_to(back_to);
+        last
+    }
+
+    /// Adds a packet again that was removed.
+    pub fn add_again(&mut self, executed: Executed) {
+        self.executed.push(executed);
+        self.drop_oldest();
+    }
+
+    /// Processes the current packet again, with a value that is set at a stop. Drops the recording after it, if that depends on it.
+    ///
+    /// # Errors
+    /// The packet cannot be processed again.
+    pub fn set(&mut self, set: Override) -> Result<(), String> {
+        let at = self.position;
+        let Some(current) = self.executed.get_mut(at.executed) else {
+            return Err("no packet is stopped".to_owned());
+        };
+        let mut overrides = std::mem::take(&mut current.overrides);
+        overrides.retain(|earlier| {
+            earlier.stop < set.stop || (earlier.stop == set.stop && earlier.target != set.target)
+        });
+        overrides.push(set);
+        match (&mut self.source, &current.before) {
+            (
+                Source::Test {
+                    lines,
+                    session,
+                    failures,
+                },
+                Before::Session(earlier),
+            ) => {
+                let command = &lines[at.executed];
+                let before = Before::Session(Box::new(earlier.fork()));
+                **session = earlier.fork();
+                failures.retain(|failure| failure.line < Some(command.number));
+                session.record_stops(overrides.clone());
+                failures.extend(session.step(command));
+                let record = record_of(session, command, before);
+                self.executed.truncate(at.executed);
+                self.add(record);
+            }
+            (_, Before::Frame(switch, port, frame, time)) => {
+                let (stops, trace, sent) =
+                    switch.process_again(*port, frame, *time, overrides.clone());
+                let places = self.places(&stops);
+                if let Some(current) = self.executed.get_mut(at.executed) {
+                    (current.stops, current.trace, current.places) = (stops, trace, places);
+                    current.sent = Some(sent);
+                }
+            }
+            _ => {
+                return Err("values cannot be changed in a fabric, whose run is fixed".to_owned());
+            }
+        }
+        if let Some(current) = self.executed.get_mut(at.executed) {
+            current.overrides = overrides;
+        }
+        self.words.clear();
+        self.move_to(at);
+        Ok(())
     }
 
     fn drop_oldest(&mut self) {
+        let max_packets = match self.source {
+            Source::Test { .. } => usize::MAX,
+            Source::Switch | Source::Fabric(_) => MAX_KEPT_PACKETS,
+        };
         let kept = |all: &[Executed]| all.iter().map(|line| line.stops.stops.len()).sum::<usize>();
         let last = self.executed.len().saturating_sub(1);
-        while self.first_kept < last && kept(&self.executed[self.first_kept..]) > MAX_KEPT_STOPS {
+        while self.first_kept < last
+            && (last - self.first_kept >= max_packets
+                || kept(&self.executed[self.first_kept..]) > MAX_KEPT_STOPS)
+        {
             let oldest = &mut self.executed[self.first_kept];
             oldest.stops = Stops::default();
-            oldest.places.clear();
+            oldest.places = Vec::new();
+            if max_packets < usize::MAX {
+                oldest.trace = Vec::new();
+                oldest.site = None;
+                oldest.before = Before::Dropped;
+            }
             self.first_kept += 1;
         }
     }
@@ -230,6 +421,15 @@ impl Recording {
         self.executed.get(self.position.executed)
     }
 
+    /// Returns the switch before the packet of the current position; `None` before the first.
+    pub fn switch_before(&self) -> Option<&Switch> {
+        Some(match &self.current()?.before {
+            Before::Session(session) => session.switch(),
+            Before::Frame(switch, ..) | Before::Switch(switch) => switch,
+            Before::Dropped => &self.objects,
+        })
+    }
+
     /// Returns the stop at a position.
     pub fn stop(&self, at: Position) -> Option<&Stop> {
         self.executed.get(at.executed)?.stops.stops.get(at.stop)
@@ -249,14 +449,19 @@ impl Recording {
         &self.words
     }
 
-    /// Returns the switch after all executed lines.
-    pub fn switch(&self) -> &Switch {
-        self.session.switch()
+    /// Returns a switch with the program, for the names and sizes of its objects.
+    pub fn objects(&self) -> &Switch {
+        &self.objects
     }
 
-    /// Returns the line of the test with this index.
-    pub fn line(&self, index: usize) -> Option<&Line> {
-        self.lines.get(index)
+    /// Whether the packets are those of a fabric.
+    pub fn is_of_fabric(&self) -> bool {
+        matches!(self.source, Source::Fabric(_))
+    }
+
+    /// Returns the index of the next packet.
+    pub fn next_index(&self) -> usize {
+        self.executed.len()
     }
 
     /// Returns the position after this one. Executes the next lines of the test, if necessary; `None` at its end.
@@ -327,9 +532,9 @@ impl Recording {
                 0
             }
         };
-        let count = executed.before.switch().program();
-        self.words
-            .resize(count.map_or(0, |program| program.word_count()), 0);
+        let program = self.objects.program();
+        let count = program.map_or(0, |program| program.word_count());
+        self.words.resize(count, 0);
         while at < end(to.stop) {
             let change = stops.words[at];
             self.words[usize::from(change.slot)] = change.after;
@@ -361,12 +566,39 @@ impl Recording {
         (stop.kind == StopKind::Event).then_some(&line.event)
     }
 
-    /// Executes the rest of the test, and returns all of its failures, ordered by line; those without a line are last.
-    pub fn failures(&mut self) -> Vec<Failure> {
+    /// Executes the rest, and returns the lines to print as errors, the summary, and the exit code.
+    pub fn result(&mut self, test: &str) -> (Vec<String>, String, i32) {
+        if let Source::Fabric(passes) = &mut self.source {
+            let (report, code) = passes.result();
+            return (Vec::new(), report, code);
+        }
         while self.execute() {}
-        let mut all = self.failures.clone();
-        all.extend(self.session.failures());
+        let Source::Test {
+            session, failures, ..
+        } = &mut self.source
+        else {
+            return (Vec::new(), String::new(), 0);
+        };
+        let mut all = failures.clone();
+        all.extend(session.failures());
         all.sort_by_key(|failure| failure.line.unwrap_or(usize::MAX));
-        all
+        let texts = all.iter().map(|failure| failure.text(test));
+        (
+            texts.collect(),
+            summary(test, &all),
+            i32::from(!all.is_empty()),
+        )
+    }
+}
+
+/// Returns the record of a command that a session has executed.
+fn record_of(session: &mut Session, command: &Line, before: Before) -> Record {
+    Record {
+        number: None,
+        origin: format!("of line {} of the test", command.number),
+        before,
+        stops: session.take_stops(),
+        trace: session.take_trace(),
+        site: None,
     }
 }

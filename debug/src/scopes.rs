@@ -8,9 +8,9 @@ use alfirk_bmv2::{EntryTarget, KeyMatch, LoadedProgram, Switch};
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 
-use crate::expression::{wrapped, Names, Value};
+use crate::expression::{wrapped, Names, Value, SWITCH};
 use crate::navigation::register;
-use crate::recording::Recording;
+use crate::recording::{Executed, Recording};
 
 /// The names of a program's variables, tables and actions.
 pub struct Scopes {
@@ -62,6 +62,10 @@ pub enum Group {
     Counters,
     /// The cells of the counter array with this index in the program.
     Counter(u16),
+    /// The queue pairs of the hosts of a fabric.
+    QueuePairs,
+    /// The queue pair with this index.
+    QueuePair(usize),
 }
 
 impl Scopes {
@@ -198,8 +202,8 @@ impl Scopes {
     }
 
     /// Returns the groups at the top of the view of variables, with their names and whether they are expensive to show.
-    pub fn top() -> [(&'static str, Group, bool); 7] {
-        [
+    pub fn top(recording: &Recording) -> Vec<(&'static str, Group, bool)> {
+        let mut top = vec![
             ("Locals", Group::Locals, false),
             ("Headers", Group::Headers, false),
             ("Metadata", Group::Metadata, false),
@@ -207,7 +211,11 @@ impl Scopes {
             ("Tables", Group::Tables, true),
             ("Registers", Group::Registers, true),
             ("Counters", Group::Counters, true),
-        ]
+        ];
+        if recording.current().is_some_and(|now| now.site.is_some()) {
+            top.push(("Queue pairs", Group::QueuePairs, false));
+        }
+        top
     }
 
     /// Returns the rows of a group at the current position, from row `start` on, at most `count`.
@@ -229,7 +237,9 @@ impl Scopes {
         let Some(executed) = recording.current() else {
             return Vec::new();
         };
-        let switch = executed.before.switch();
+        let Some(switch) = recording.switch_before() else {
+            return Vec::new();
+        };
         let all = match group {
             Group::Locals => of_kind(&|variable| match variable.kind {
                 VariableKind::Parameter(of) => Some(of) == action,
@@ -247,6 +257,7 @@ impl Scopes {
             Group::Table(table) => entries(switch, *table),
             Group::Registers => arrays(switch, CellKind::Register),
             Group::Counters => arrays(switch, CellKind::Counter),
+            Group::QueuePairs | Group::QueuePair(_) => queue_pairs(executed, group),
             Group::Register(_) | Group::Counter(_) => {
                 return cells(recording, switch, group, start, count);
             }
@@ -314,6 +325,25 @@ impl Scopes {
             (!is_statement).then(|| folder(&info.name, &value, Group::Table(index)))
         });
         rows.collect()
+    }
+}
+
+/// Returns the rows of the queue pairs of a fabric, or of one of them.
+fn queue_pairs(executed: &Executed, group: &Group) -> Vec<Row> {
+    let site = executed.site.as_ref();
+    let all = site.map_or(&[][..], |site| &site.queue_pairs);
+    match group {
+        Group::QueuePair(at) => {
+            let values = all.get(*at).map_or(&[][..], |state| &state.values);
+            let rows = values.iter();
+            rows.map(|(name, value)| plain_row(name.clone(), value.clone()))
+                .collect()
+        }
+        _ => {
+            let rows = all.iter().enumerate();
+            rows.map(|(at, state)| folder(&state.name, &state.summary, Group::QueuePair(at)))
+                .collect()
+        }
     }
 }
 
@@ -502,7 +532,7 @@ fn arrays(switch: &Switch, kind: CellKind) -> Vec<Row> {
 
 /// Returns the number of cells of a group; `None` for other groups.
 pub fn cell_count(recording: &Recording, group: &Group) -> Option<usize> {
-    let switch = recording.current()?.before.switch();
+    let switch = recording.objects();
     let (kind, at) = match group {
         Group::Register(at) => (CellKind::Register, *at),
         Group::Counter(at) => (CellKind::Counter, *at),
@@ -587,9 +617,24 @@ impl Visible<'_> {
     }
 }
 
+impl Visible<'_> {
+    /// Returns the value of a name that the debugger adds to those of the program: in a fabric, the switch and the time.
+    fn of_site(&self, path: &[String]) -> Option<Value> {
+        let site = self.recording.current()?.site.as_ref()?;
+        match path {
+            [name] if name == SWITCH => Some(Value::Text(site.switch.clone())),
+            [name] if name == "time" => Some(Value::bits(site.time.into(), 64)),
+            _ => None,
+        }
+    }
+}
+
 impl Names for Visible<'_> {
     fn variable(&self, path: &[String]) -> Result<Value, String> {
         let found = self.scopes.find(path, self.stop());
+        if let (None, Some(value)) = (found, self.of_site(path)) {
+            return Ok(value);
+        }
         let found = found
             .ok_or_else(|| format!("`{}` is not a variable of the program", path.join(".")))?;
         self.scopes.value(found, self.recording.words())
@@ -606,12 +651,7 @@ impl Names for Visible<'_> {
     fn cell(&self, path: &[String], index: &BigInt) -> Result<Value, String> {
         let name = path.join(".");
         let unknown = || format!("`{name}` is not a register of the program");
-        let switch = self
-            .recording
-            .current()
-            .ok_or_else(unknown)?
-            .before
-            .switch();
+        let switch = self.recording.switch_before().ok_or_else(unknown)?;
         let array = register(switch, &name).ok_or_else(unknown)?;
         let arrays = array_list(switch, CellKind::Register);
         let (full, size, bits) = &arrays[usize::from(array)];

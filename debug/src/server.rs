@@ -1,19 +1,24 @@
 //! The debug adapter: requests of the editor in, responses and events out.
 
 mod breakpoints;
+mod live;
 mod values;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use alfirk_bmv2::LoadedProgram;
 use alfirk_bmv2_json::BmV2Json;
 use alfirk_compiler::preproc::normalize;
-use alfirk_stf::{summary, Command, Line, Records, Session};
+use alfirk_stf::{Command, Line, Records, Session};
 use serde::Deserialize;
 use serde_json::{json, Value};
 
+use self::live::Live;
+pub use self::live::{Attach, ParseFilter, Released};
 use crate::navigation::{self, Breakpoint, Direction, Halt, Step};
-use crate::recording::Recording;
+use crate::recording::{Passes, Recording};
 use crate::scopes::{Group, Scopes};
 
 /// The only thread: the packets of the test, one after the other.
@@ -40,11 +45,29 @@ pub trait Host {
     fn capture(&self, path: &Path) -> Result<Vec<Vec<u8>>, String>;
 }
 
+/// A host without files, for debuggers whose program is given.
+struct NoFiles;
+
+impl Host for NoFiles {
+    fn program(&self, _: &Launch) -> Result<String, String> {
+        Err("a program can only be attached to".to_owned())
+    }
+
+    fn text(&self, path: &Path) -> Result<String, String> {
+        Err(format!("{}: not on this side", path.display()))
+    }
+
+    fn capture(&self, path: &Path) -> Result<Vec<Vec<u8>>, String> {
+        self.text(path).map(|_| Vec::new())
+    }
+}
+
 /// Arguments of the request `launch`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Launch {
-    /// The P4 program, or its compiled BMv2 JSON.
+    /// The P4 program, or its compiled BMv2 JSON. A fabric has its own.
+    #[serde(default)]
     pub program: PathBuf,
     /// The test in the STF language.
     pub test: Option<PathBuf>,
@@ -81,7 +104,15 @@ pub type Reply = Vec<Value>;
 
 /// A debugger of one editor.
 pub struct Debugger {
-    host: Box<dyn Host>,
+    host: Box<dyn Host + Send>,
+    /// State of the debugger of a running switch; `None` for tests and fabrics.
+    live: Option<Live>,
+    /// A fabric whose run has not started, and the BMv2 JSON of its switches.
+    fabric: Option<(Box<dyn Passes + Send>, String)>,
+    /// Whether this is the debugger of a fabric.
+    is_of_fabric: bool,
+    /// Whether the debugger runs forward to the next breakpoint; see [`Debugger::advance`].
+    is_running: bool,
     seq: u64,
     launch: Option<Launch>,
     run: Option<Run>,
@@ -113,9 +144,13 @@ fn arguments<T: for<'a> Deserialize<'a>>(request: &Value) -> Result<T, String> {
 
 impl Debugger {
     /// Creates a debugger that reads programs and tests through `host`.
-    pub fn new(host: Box<dyn Host>) -> Debugger {
+    pub fn new(host: Box<dyn Host + Send>) -> Debugger {
         Debugger {
             host,
+            live: None,
+            fabric: None,
+            is_of_fabric: false,
+            is_running: false,
             seq: 0,
             launch: None,
             run: None,
@@ -126,6 +161,46 @@ impl Debugger {
             exit_code: None,
             is_done: false,
         }
+    }
+
+    /// Creates the debugger of a fabric in virtual time. `json`: BMv2 JSON of the program of its switches.
+    pub fn of_fabric(passes: Box<dyn Passes + Send>, json: String) -> Debugger {
+        Debugger {
+            fabric: Some((passes, json)),
+            is_of_fabric: true,
+            ..Debugger::new(Box::new(NoFiles))
+        }
+    }
+
+    /// Whether the debugger runs to the next breakpoint of a fabric: [`Debugger::advance`] continues the run.
+    pub fn is_running(&self) -> bool {
+        self.is_running
+    }
+
+    /// Runs a part of the way to the next breakpoint, and returns the messages to send.
+    pub fn advance(&mut self) -> Reply {
+        let mut events = Vec::new();
+        if self.is_running {
+            self.is_running = false;
+            if let Err(error) = self.go_forward(&mut events) {
+                events.push(output("stderr", &format!("{error}\n")));
+            }
+        }
+        self.numbered(events)
+    }
+
+    fn go_forward(&mut self, events: &mut Reply) -> Result<(), String> {
+        self.travel(events, |recording, breakpoints, scopes, log| {
+            navigation::run(recording, Direction::Forward, breakpoints, scopes, log)
+        })
+    }
+
+    fn numbered(&mut self, mut messages: Reply) -> Reply {
+        for message in &mut messages {
+            self.seq += 1;
+            message["seq"] = json!(self.seq);
+        }
+        messages
     }
 
     /// Whether the editor has ended the session.
@@ -177,11 +252,7 @@ impl Debugger {
         }
         let mut messages = vec![response];
         messages.extend(events);
-        for message in &mut messages {
-            self.seq += 1;
-            message["seq"] = json!(self.seq);
-        }
-        Ok(messages)
+        Ok(self.numbered(messages))
     }
 
     fn answer(&mut self, command: &str, request: &Value, events: &mut Reply) -> Answer {
@@ -198,7 +269,9 @@ impl Debugger {
                 Ok(Value::Null)
             }
             "attach" => {
-                Err("`alfirk debug` starts tests itself; use the request `launch`".to_owned())
+                self.attach(request)?;
+                events.push(event("initialized", Value::Null));
+                Ok(Value::Null)
             }
             "setBreakpoints" => self.set_breakpoints(request),
             "setFunctionBreakpoints" => self.set_function_breakpoints(request),
@@ -209,7 +282,14 @@ impl Debugger {
                 self.begin(events)?;
                 Ok(Value::Null)
             }
-            "threads" => Ok(json!({"threads": [{"id": THREAD, "name": "packets of the test"}]})),
+            "threads" => {
+                let name = match (&self.live, self.is_of_fabric) {
+                    (Some(_), _) => "packets of the switch",
+                    (None, true) => "packets of the fabric",
+                    (None, false) => "packets of the test",
+                };
+                Ok(json!({"threads": [{"id": THREAD, "name": name}]}))
+            }
             "stackTrace" => self.stack_trace(request),
             "scopes" => self.scopes(),
             "variables" => self.variables(request),
@@ -218,9 +298,7 @@ impl Debugger {
             "evaluate" => self.evaluate(request),
             "completions" => self.completions(request),
             "continue" => {
-                self.travel(events, |recording, breakpoints, scopes, log| {
-                    navigation::run(recording, Direction::Forward, breakpoints, scopes, log)
-                })?;
+                self.go_forward(events)?;
                 Ok(json!({"allThreadsContinued": true}))
             }
             "reverseContinue" => {
@@ -235,10 +313,17 @@ impl Debugger {
             "stepBack" => self.step(Step::Back, events),
             "pause" => {
                 self.running()?;
+                self.is_running = false;
+                if self.pause_live() {
+                    return Ok(Value::Null);
+                }
                 events.push(stopped("pause", "", None));
                 Ok(Value::Null)
             }
             "restart" => {
+                if self.live.is_some() || self.is_of_fabric {
+                    return Err("only a test can be restarted".to_owned());
+                }
                 let launch = self.launch.clone().ok_or("there is no test to restart")?;
                 self.start(launch, events)?;
                 self.begin(events)?;
@@ -262,6 +347,8 @@ impl Debugger {
                     events.push(event("terminated", Value::Null));
                 }
                 self.run = None;
+                self.is_running = false;
+                self.release_all();
                 Ok(Value::Null)
             }
             other => Err(format!("the request `{other}` is not supported")),
@@ -291,7 +378,20 @@ impl Debugger {
         Ok(())
     }
 
-    fn open(&self, launch: &Launch) -> Result<Run, String> {
+    fn open(&mut self, launch: &Launch) -> Result<Run, String> {
+        if let Some((passes, json)) = self.fabric.take() {
+            let program = LoadedProgram::with_notes(&json).map_err(|error| error.to_string())?;
+            let parsed = BmV2Json::from_text(&json).map_err(|error| error.to_string())?;
+            let program = Arc::new(program);
+            let recording = Recording::of_fabric(passes, program.clone(), &parsed.parsers);
+            return Ok(Run::new(recording, &program));
+        }
+        if self.live.is_some() || self.is_of_fabric {
+            return Err("this run cannot be launched again".to_owned());
+        }
+        if launch.program.as_os_str().is_empty() {
+            return Err("the launch configuration needs `program`, a P4 program".to_owned());
+        }
         let lines = self.lines(launch)?;
         let json = self.host.program(launch)?;
         let at_program = |error: String| format!("{}: {error}", launch.program.display());
@@ -303,29 +403,8 @@ impl Debugger {
         let program = session.switch().program().cloned();
         let program = program.ok_or_else(|| at_program("the switch has no program".to_owned()))?;
         let parsed = BmV2Json::from_text(&json).map_err(|error| at_program(error.to_string()))?;
-        let recording = Recording::new(session, lines, &parsed.parsers);
-        let mut by_file: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
-        let tables = (0..u16::MAX).map_while(|table| {
-            program.table_name(table)?;
-            Some(program.table_source(table).cloned())
-        });
-        let statements = program.statement_positions();
-        for source in statements.into_iter().chain(tables.flatten()) {
-            by_file.entry(source.file).or_default().insert(source.line);
-        }
-        for place in recording.parser_places() {
-            by_file
-                .entry(place.file.clone())
-                .or_default()
-                .insert(place.line);
-        }
-        Ok(Run {
-            states: recording.state_names().map(str::to_owned).collect(),
-            recording,
-            scopes: Scopes::of(&program),
-            lines: by_file,
-            has_ended: false,
-        })
+        let recording = Recording::of_test(session, lines, &parsed.parsers);
+        Ok(Run::new(recording, &program))
     }
 
     /// Reads the test: an STF file, or a capture after the commands of one.
@@ -359,6 +438,9 @@ impl Debugger {
 
     /// Runs to the first stop.
     fn begin(&mut self, events: &mut Reply) -> Result<(), String> {
+        if self.live.is_some() {
+            return self.begin_live();
+        }
         let launch = self.launch.clone().unwrap_or_default();
         let Some(run) = self.run.as_mut() else {
             return Err("no test is running; use the request `launch`".to_owned());
@@ -381,9 +463,7 @@ impl Debugger {
                 return Ok(());
             }
         }
-        self.travel(events, |recording, breakpoints, scopes, log| {
-            navigation::run(recording, Direction::Forward, breakpoints, scopes, log)
-        })
+        self.go_forward(events)
     }
 
     fn step(&mut self, step: Step, events: &mut Reply) -> Answer {
@@ -401,20 +481,18 @@ impl Debugger {
     ) -> Result<(), String> {
         let launch = self.launch.clone().unwrap_or_default();
         self.groups.clear();
-        let mut breakpoints: Vec<Breakpoint> = Vec::new();
-        let mut sizes = Vec::new();
-        for list in self.breakpoints.values_mut() {
-            sizes.push(list.len());
-            breakpoints.append(list);
-        }
+        let mut breakpoints = BreakpointsOf::take(&mut self.breakpoints);
         let mut log = Vec::new();
         let run = self.run.as_mut();
-        let halt =
-            run.map(|run| movement(&mut run.recording, &mut breakpoints, &run.scopes, &mut log));
-        let mut rest = breakpoints.into_iter();
-        for (list, size) in self.breakpoints.values_mut().zip(sizes) {
-            list.extend(rest.by_ref().take(size));
-        }
+        let halt = run.map(|run| {
+            movement(
+                &mut run.recording,
+                &mut breakpoints.all,
+                &run.scopes,
+                &mut log,
+            )
+        });
+        breakpoints.put_back(&mut self.breakpoints);
         events.extend(
             log.iter()
                 .map(|line| output("console", &format!("{line}\n"))),
@@ -423,6 +501,8 @@ impl Debugger {
             Halt::Step => events.push(stopped("step", "", None)),
             Halt::Beginning => events.push(stopped("entry", "the recording begins here", None)),
             Halt::Breakpoint(id, reason, text) => events.push(stopped(reason, &text, Some(id))),
+            Halt::Unfinished => self.is_running = true,
+            Halt::End if self.live.is_some() => self.go_on_live(events),
             Halt::End => {
                 let run = self.run.as_mut().ok_or("no test is running")?;
                 Self::end(run, &launch, &mut self.exit_code, events)?;
@@ -447,16 +527,64 @@ impl Debugger {
         let test = test
             .map(|test| test.display().to_string())
             .unwrap_or_default();
-        let failures = run.recording.failures();
-        for failure in &failures {
-            events.push(output("stderr", &(failure.text(&test) + "\n")));
+        let (failures, summary, code) = run.recording.result(&test);
+        for failure in failures {
+            events.push(output("stderr", &(failure + "\n")));
         }
-        events.push(output("stdout", &(summary(&test, &failures) + "\n")));
-        let code = i32::from(!failures.is_empty());
+        let end = if summary.ends_with('\n') { "" } else { "\n" };
+        events.push(output("stdout", &(summary + end)));
         *exit_code = Some(code);
         events.push(event("exited", json!({ "exitCode": code })));
         events.push(event("terminated", Value::Null));
         Ok(())
+    }
+}
+
+impl Run {
+    fn new(recording: Recording, program: &LoadedProgram) -> Run {
+        let mut by_file: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
+        let tables = (0..u16::MAX).map_while(|table| {
+            program.table_name(table)?;
+            Some(program.table_source(table).cloned())
+        });
+        let statements = program.statement_positions();
+        for source in statements.into_iter().chain(tables.flatten()) {
+            by_file.entry(source.file).or_default().insert(source.line);
+        }
+        for place in recording.parser_places() {
+            by_file
+                .entry(place.file.clone())
+                .or_default()
+                .insert(place.line);
+        }
+        Run {
+            states: recording.state_names().map(str::to_owned).collect(),
+            recording,
+            scopes: Scopes::of(program),
+            lines: by_file,
+            has_ended: false,
+        }
+    }
+}
+
+/// All breakpoints in one list, and the number of those of each request.
+struct BreakpointsOf {
+    all: Vec<Breakpoint>,
+    sizes: Vec<usize>,
+}
+
+impl BreakpointsOf {
+    fn take(lists: &mut BTreeMap<String, Vec<Breakpoint>>) -> BreakpointsOf {
+        let sizes = lists.values().map(Vec::len).collect();
+        let all = lists.values_mut().flat_map(std::mem::take).collect();
+        BreakpointsOf { all, sizes }
+    }
+
+    fn put_back(self, lists: &mut BTreeMap<String, Vec<Breakpoint>>) {
+        let mut rest = self.all.into_iter();
+        for (list, size) in lists.values_mut().zip(self.sizes) {
+            list.extend(rest.by_ref().take(size));
+        }
     }
 }
 

@@ -1,12 +1,16 @@
 //! A scripted client of the debugger's core: programs of this folder, p4src, and the solutions of all labs.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use alfirk_bmv2::trace::FrameFilter;
+use alfirk_bmv2::{LoadedProgram, Switch, SwitchOptions};
 use alfirk_compiler::arch::Arch;
 use alfirk_compiler::driver::{compile, CompileOptions};
 use alfirk_compiler::on_deep_stack;
 use alfirk_compiler::preproc::MacroOption;
 use alfirk_debug::{Debugger, Host, Launch};
+use alfirk_stf::{Command, Records, Session};
 use serde_json::{json, Value};
 
 /// Test of `steps.p4`: a packet that passes, one that is cloned, one that recirculates, one without an entry.
@@ -724,4 +728,203 @@ fn every_lab_is_debugged() {
             "{name}"
         );
     }
+}
+
+/// A running switch with the program `switch.p4`, whose frames are recorded for a debugger.
+struct RunningSwitch {
+    client: Client,
+    switch: Switch,
+    frames: u64,
+}
+
+impl RunningSwitch {
+    fn attached(attach: Value) -> RunningSwitch {
+        let launch = Launch {
+            program: file("switch.p4"),
+            ..Launch::default()
+        };
+        let json = Files {
+            test: String::new(),
+        }
+        .program(&launch)
+        .unwrap();
+        let parse = |text: &str, _: &str| match text {
+            "even" => Ok(FrameFilter::new(|frame| frame[0] % 2 == 0)),
+            other => Err(format!("no filter {other}")),
+        };
+        let mut client = Client::new("");
+        client.debugger = Debugger::of_switch(&json, parse);
+        let mut attach = attach;
+        if attach["program"] == "same" {
+            attach["compiled"] = json!([json.replace("switch.p4", "/elsewhere/switch.p4")]);
+        }
+        client.ok("attach", attach);
+        client.ok("configurationDone", json!({}));
+        let mut switch = Switch::new(SwitchOptions::default());
+        switch.load(Arc::new(LoadedProgram::from_json(&json).unwrap()));
+        RunningSwitch {
+            client,
+            switch,
+            frames: 0,
+        }
+    }
+
+    /// Processes a frame as the driver of a switch does. Returns whether it is held, or `None` if it is not recorded.
+    fn receive(&mut self, frame: &[u8]) -> Option<bool> {
+        if !self.client.debugger.wants(frame) {
+            return None;
+        }
+        let program = self.client.debugger.program().unwrap().clone();
+        let before = self.switch.recording_copy(&program).unwrap();
+        self.switch.process(1, frame, 0);
+        self.frames += 1;
+        let debugger = &mut self.client.debugger;
+        let (is_held, events) = debugger.packet(self.frames, (1, 0), frame.to_vec(), before);
+        self.client.events = events;
+        Some(is_held)
+    }
+
+    fn function(&mut self, name: &str, condition: &str) {
+        let breakpoint = json!({"name": name, "condition": condition});
+        let set = self.client.ok(
+            "setFunctionBreakpoints",
+            json!({ "breakpoints": [breakpoint] }),
+        );
+        assert_eq!(set["breakpoints"][0]["verified"], json!(true), "{set}");
+    }
+
+    fn released(&mut self) -> Vec<u64> {
+        let released = self.client.debugger.take_released().into_iter();
+        released.map(|packet| packet.id).collect()
+    }
+}
+
+#[test]
+fn a_running_switch_holds_only_packets_that_hit_a_breakpoint() {
+    let mut run = RunningSwitch::attached(json!({}));
+    // Without a breakpoint, nothing is recorded.
+    assert_eq!(run.receive(&[1, 0x10]), None);
+    run.function("route", "hdr.packet.kind == 2");
+    assert_eq!(run.receive(&[1, 0x10]), Some(false));
+    assert!(!run.client.has_event("stopped"));
+    assert_eq!(run.receive(&[2, 0x20]), Some(true));
+    let route = line_of(&file("switch.p4"), "table route");
+    let at_route = format!("function breakpoint switch.p4:{route} table In.route");
+    assert_eq!(run.client.stop(), at_route);
+    assert_eq!(
+        run.client.frames().last().unwrap(),
+        "packet 2 received at port 1"
+    );
+    // The register counts the packet before, which passed without a stop.
+    assert_eq!(run.client.value("In.seen[0]"), "0x2");
+    assert_eq!(run.client.go("stepBack").split(' ').next(), Some("step"));
+    assert_eq!(run.client.value("In.seen[0]"), "0x1");
+    // A second packet waits for its turn; others pass.
+    assert_eq!(run.receive(&[2, 0x30]), Some(true));
+    assert_eq!(run.receive(&[1, 0x40]), Some(false));
+    assert_eq!(run.client.value("hdr.packet.value"), "0x20");
+    assert_eq!(run.client.go("continue"), at_route);
+    assert!(run.released().is_empty());
+    assert_eq!(run.client.go("continue"), at_route);
+    assert_eq!(run.client.value("hdr.packet.value"), "0x30");
+    assert_eq!(run.released(), [2]);
+    run.client.ok("continue", json!({"threadId": 1}));
+    assert!(!run.client.has_event("stopped"));
+    assert_eq!(run.released(), [3]);
+    // The end of the session releases what is held.
+    assert_eq!(run.receive(&[2, 0x50]), Some(true));
+    run.client.ok("disconnect", json!({}));
+    assert_eq!(run.released(), [5]);
+    assert_eq!(run.receive(&[2, 0x50]), None);
+}
+
+#[test]
+fn a_held_packet_is_sent_as_the_debugger_has_changed_it() {
+    let mut run = RunningSwitch::attached(json!({"stopAt": "send"}));
+    assert_eq!(run.receive(&[1, 0x10]), Some(true));
+    let set = json!({"expression": "hdr.packet.value", "value": "0x7f"});
+    run.client.ok("setExpression", set);
+    run.client.ok("continue", json!({"threadId": 1}));
+    let released = run.client.debugger.take_released();
+    assert_eq!(released[0].frames, Some(vec![(2, vec![1, 0x80])]));
+}
+
+#[test]
+fn number_of_held_packets_is_limited() {
+    let mut run = RunningSwitch::attached(json!({"stopOnEntry": true, "filter": "even"}));
+    assert_eq!(run.receive(&[1, 0]), None);
+    assert_eq!(run.receive(&[2, 0]), Some(true));
+    assert!(run.client.stop().starts_with("entry switch.p4:"));
+    run.function("drop", "");
+    let held = (0..40)
+        .filter(|_| run.receive(&[4, 0]) == Some(true))
+        .count();
+    assert_eq!(held, 16);
+    run.client.debugger.expired(1);
+}
+
+#[test]
+fn only_the_program_that_the_switch_runs_can_be_attached_to() {
+    let mut run = RunningSwitch::attached(json!({"program": "same"}));
+    let mut attach = |arguments: Value| run.client.request("attach", arguments).unwrap_err();
+    let why = attach(json!({"program": "other.p4", "compiled": ["{}"]}));
+    assert!(
+        why.starts_with("the switch runs another program (") && why.contains("than other.p4"),
+        "{why}"
+    );
+    assert_eq!(attach(json!({"filter": "odd"})), "filter: no filter odd");
+    let why = Client::new("").request("attach", json!({})).unwrap_err();
+    assert!(why.contains("`address`"), "{why}");
+}
+
+/// A copy that records runs another form of the program: entries and members of all kinds must lead to the code of that form.
+#[test]
+fn copies_that_record_send_what_the_switch_sends() {
+    let read = |path: &str| std::fs::read_to_string(repository(path)).unwrap();
+    // Meters depend on the time.
+    let live = read("cli/tests/live.stf");
+    let live = live.split("meter_set_rates").next().unwrap();
+    let members = read("compiler/tests/programs/default_members.stf");
+    let mut packets = 0;
+    for (program, test) in [
+        (file("steps.p4"), TEST),
+        (repository("cli/tests/live.p4"), live),
+        (
+            repository("compiler/tests/programs/default_members.p4"),
+            &members,
+        ),
+    ] {
+        let files = Files {
+            test: String::new(),
+        };
+        let launch = Launch {
+            program,
+            ..Launch::default()
+        };
+        let json = files.program(&launch).unwrap();
+        let notes = Arc::new(LoadedProgram::with_notes(&json).unwrap());
+        let mut session = Session::start(&json, 0, Records::default()).unwrap();
+        for line in alfirk_stf::parse(test).unwrap() {
+            let mut copied = Vec::new();
+            if let Command::Packet { port, data } = &line.command {
+                let copy = session.switch().recording_copy(&notes).unwrap();
+                let (stops, trace, sent) = copy.process_again(*port, data, 0, Vec::new());
+                assert!(!stops.stops.is_empty() && !trace.is_empty());
+                copied = sent;
+                packets += 1;
+            }
+            assert_eq!(session.step(&line), None);
+            let mut sent = session.take_packets();
+            copied.sort();
+            sent.sort();
+            assert_eq!(
+                copied,
+                sent,
+                "{}: line {}",
+                launch.program.display(),
+                line.number
+            );
+        }
+    }
+    assert!(packets >= 20, "{packets} packets");
 }

@@ -63,8 +63,8 @@ impl Debugger {
     }
 
     pub(super) fn scopes(&mut self) -> Answer {
-        self.running()?;
-        let scopes = Scopes::top().into_iter().map(|(name, group, expensive)| {
+        let top = Scopes::top(&self.running()?.recording);
+        let scopes = top.into_iter().map(|(name, group, expensive)| {
             let mut scope = json!({
                 "name": name,
                 "variablesReference": self.reference(group.clone()),
@@ -204,7 +204,7 @@ impl Debugger {
             stop: at.stop,
             target,
             value: to_words(&value, bits, signed),
-        });
+        })?;
         run.has_ended = false;
         if supports_invalidated {
             events.push(event(
@@ -267,12 +267,7 @@ impl Run {
         }
         let (array, cell) = self.register_cell(expression)?;
         let (array, cell) = (array, cell.ok_or("an index is missing: `register[index]`")?);
-        let switch = self
-            .recording
-            .current()
-            .ok_or("no packet is stopped")?
-            .before
-            .switch();
+        let switch = self.recording.objects();
         let bits = switch.registers()[usize::from(array)].bits;
         Ok((OverrideTarget::Register(array, cell), bits, false))
     }
@@ -289,7 +284,7 @@ impl Run {
             }
             None => (expression, None),
         };
-        let switch = self.recording.switch();
+        let switch = self.recording.objects();
         let array = register(switch, path).ok_or_else(unknown)?;
         let size = switch.registers()[usize::from(array)].size as u64;
         match index.filter(|index| *index >= size) {
