@@ -224,7 +224,7 @@ fn endpoint(args: &Args) -> Result<Endpoint, Failure> {
 }
 
 /// Message of the innermost cause of an error.
-fn root_cause(error: &dyn std::error::Error) -> String {
+pub(crate) fn root_cause(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {
         cause = source;

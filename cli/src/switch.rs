@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use alfirk_switch::{SwitchArgs, SwitchError};
 use nix::sys::memfd::{memfd_create, MFdFlags};
 
+use crate::debug;
 use crate::exit::{print, Failure, Outcome};
 use crate::program::{self, Target};
 
@@ -30,7 +31,7 @@ pub fn run(args: &SwitchArgs) -> Outcome {
     if let (true, Some(json)) = (args.disassemble, &args.json) {
         return print(alfirk_switch::disassemble(json).map_err(failure)?);
     }
-    match alfirk_switch::run(args) {
+    match alfirk_switch::run(args, Some(debug::of_switch)) {
         Ok(()) => Ok(()),
         Err(SwitchError::Usage(help)) if help.exit_code() == 0 => print(help),
         Err(error) => Err(failure(error)),

@@ -1,10 +1,16 @@
-//! `alfirk debug` over standard input and output.
+//! `alfirk debug` and `alfirk run --debug` over standard input and output.
 
-use std::io::Write;
+#[allow(dead_code)]
+mod serving;
+
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{ChildStdout, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::{json, Value};
+use serving::Running;
 
 fn serve(input: &[u8]) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_alfirk"))
@@ -89,4 +95,356 @@ fn damaged_input_is_one_line() {
     }
     let output = serve(b"");
     assert_eq!(output.status.code(), Some(0), "{output:?}");
+}
+
+/// The editor of a debugger that runs as a process.
+struct Editor {
+    process: Running,
+    output: BufReader<ChildStdout>,
+    seq: u64,
+    /// Events that no test has looked at.
+    events: Vec<Value>,
+}
+
+impl Editor {
+    fn start(arguments: &[&str]) -> Editor {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_alfirk"))
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the binary was just built");
+        let output = BufReader::new(child.stdout.take().expect("it is piped"));
+        Editor {
+            process: Running(child),
+            output,
+            seq: 0,
+            events: Vec::new(),
+        }
+    }
+
+    /// Attaches to a switch, with a function breakpoint.
+    fn attach(address: &str, arguments: Value, function: &str, condition: &str) -> Editor {
+        let mut editor = Editor::start(&["debug", "--attach", address]);
+        editor.ok("initialize", json!({"adapterID": "alfirk"}));
+        editor.ok("attach", arguments);
+        editor.event("initialized");
+        let breakpoint = json!({"name": function, "condition": condition});
+        let set = editor.ok(
+            "setFunctionBreakpoints",
+            json!({"breakpoints": [breakpoint]}),
+        );
+        assert_eq!(set["breakpoints"][0]["verified"], json!(true), "{set}");
+        editor.ok("configurationDone", json!({}));
+        editor
+    }
+
+    fn message(&mut self) -> Value {
+        let mut length = 0;
+        loop {
+            let mut line = String::new();
+            let count = self.output.read_line(&mut line).expect("it is text");
+            assert!(count > 0, "the debugger has ended");
+            match line.trim_end().strip_prefix("Content-Length: ") {
+                Some(number) => length = number.parse().expect("a number"),
+                None => break,
+            }
+        }
+        let mut body = vec![0; length];
+        self.output.read_exact(&mut body).expect("a whole message");
+        serde_json::from_slice(&body).expect("it is JSON")
+    }
+
+    fn request(&mut self, command: &str, arguments: Value) -> Result<Value, String> {
+        self.seq += 1;
+        let request =
+            json!({"seq": self.seq, "type": "request", "command": command, "arguments": arguments});
+        let stdin = self.process.0.stdin.as_mut().expect("it is piped");
+        stdin
+            .write_all(framed(&request.to_string()).as_bytes())
+            .expect("the debugger reads");
+        loop {
+            let message = self.message();
+            match message["type"] == "response" && message["request_seq"] == json!(self.seq) {
+                true if message["success"] == json!(true) => return Ok(message["body"].clone()),
+                true => return Err(message["message"].as_str().unwrap_or_default().to_owned()),
+                false => self.events.push(message),
+            }
+        }
+    }
+
+    fn ok(&mut self, command: &str, arguments: Value) -> Value {
+        self.request(command, arguments)
+            .unwrap_or_else(|error| panic!("{command}: {error}"))
+    }
+
+    /// Waits for an event, and returns its body.
+    fn event(&mut self, name: &str) -> Value {
+        loop {
+            let found = self.events.iter().position(|event| event["event"] == name);
+            if let Some(found) = found {
+                return self.events.remove(found)["body"].clone();
+            }
+            let message = self.message();
+            self.events.push(message);
+        }
+    }
+
+    fn value(&mut self, expression: &str) -> String {
+        let body = self.ok("evaluate", json!({"expression": expression}));
+        body["result"].as_str().expect("a text").to_owned()
+    }
+
+    fn frames(&mut self) -> Vec<String> {
+        let stack = self.ok("stackTrace", json!({"threadId": 1}));
+        let frames = stack["stackFrames"].as_array().expect("a list").iter();
+        frames
+            .map(|frame| frame["name"].as_str().expect("a text").to_owned())
+            .collect()
+    }
+
+    fn go(&mut self, command: &str) -> Value {
+        self.ok(command, json!({"threadId": 1}));
+        self.event("stopped")
+    }
+}
+
+/// A switch with named pipes as ports, which need no root.
+struct SwitchWithPipes {
+    _process: Running,
+    address: String,
+    folder: tempfile::TempDir,
+    input: std::fs::File,
+}
+
+impl SwitchWithPipes {
+    fn start() -> SwitchWithPipes {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let path = |name: &str| folder.path().join(name);
+        nix::unistd::mkfifo(
+            &path("one_in.pcap"),
+            nix::sys::stat::Mode::from_bits_truncate(0o600),
+        )
+        .expect("a pipe can be made");
+        let header = [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65535, 1].map(u32::to_le_bytes);
+        std::fs::write(path("two_in.pcap"), header.concat()).expect("it can be written");
+        let program =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../debug/tests/programs/switch.p4");
+        let mut child = Command::new(env!("CARGO_BIN_EXE_alfirk"))
+            .args(["switch", "--use-files", "0", "-i", "1@one", "-i", "2@two"])
+            .arg(program)
+            .args(["--", "--grpc-server-addr", "127.0.0.1:0"])
+            .current_dir(folder.path())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the binary was just built");
+        let stdout = child.stdout.take().expect("it is a pipe");
+        let process = Running(child);
+        let mut input = std::fs::OpenOptions::new()
+            .write(true)
+            .open(path("one_in.pcap"))
+            .expect("the switch reads it");
+        input.write_all(&header.concat()).expect("the switch reads");
+        let address = BufReader::new(stdout)
+            .lines()
+            .map_while(Result::ok)
+            .find_map(|line| line.strip_prefix("Server listening on ").map(str::to_owned));
+        SwitchWithPipes {
+            _process: process,
+            address: address.expect("the switch listens"),
+            folder,
+            input,
+        }
+    }
+
+    fn receive(&mut self, frame: [u8; 2]) {
+        let header = [0, 0, 2, 2].map(u32::to_le_bytes).concat();
+        let bytes = [&header[..], &frame].concat();
+        self.input.write_all(&bytes).expect("the switch reads");
+    }
+
+    /// Waits until port 2 has sent this number of frames, and returns all frames that it has sent.
+    fn sent(&self, count: usize) -> Vec<[u8; 2]> {
+        let limit = Instant::now() + Duration::from_secs(60);
+        loop {
+            let bytes = std::fs::read(self.folder.path().join("two_out.pcap")).unwrap_or_default();
+            let frames = bytes.get(24..).unwrap_or_default().chunks_exact(18);
+            if frames.len() >= count {
+                return frames.map(|frame| [frame[16], frame[17]]).collect();
+            }
+            assert!(Instant::now() < limit, "{count} frames are not sent");
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+#[test]
+fn a_running_switch_holds_the_packet_that_hits_a_breakpoint() {
+    let mut switch = SwitchWithPipes::start();
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../debug/tests/programs/switch.p4");
+    let arguments = json!({ "program": program });
+    let mut editor = Editor::attach(&switch.address, arguments, "send", "hdr.packet.kind == 2");
+    switch.receive([1, 0x10]);
+    switch.receive([2, 0x20]);
+    switch.receive([1, 0x30]);
+    let stopped = editor.event("stopped");
+    assert_eq!(stopped["reason"], "function breakpoint");
+    // Others pass while the packet is held.
+    assert_eq!(switch.sent(2), [[1, 0x11], [1, 0x31]]);
+    assert_eq!(editor.frames()[..2], ["In.send", "table In.route"]);
+    assert_eq!(editor.value("hdr.packet.value"), "0x20");
+    assert_eq!(editor.value("In.seen[0]"), "0x2");
+    editor.go("stepBack");
+    editor.go("stepBack");
+    assert_eq!(editor.value("In.seen[0]"), "0x1");
+    // A second debugger is refused, by the name of the first.
+    let mut second = Editor::start(&["debug"]);
+    let refused = second.request("attach", json!({"address": switch.address}));
+    let why = refused.unwrap_err();
+    assert!(
+        why.contains("a debugger at 127.0.0.1:") && why.contains("is attached already"),
+        "{why}"
+    );
+    assert_eq!(switch.sent(2).len(), 2);
+    // The first continue comes to the breakpoint again.
+    editor.go("continue");
+    editor.ok("continue", json!({"threadId": 1}));
+    assert_eq!(switch.sent(3)[2], [2, 0x21]);
+    // An editor that disconnects in the middle leaves a switch that forwards everything.
+    switch.receive([2, 0x40]);
+    editor.event("stopped");
+    drop(editor);
+    assert_eq!(switch.sent(4)[3], [2, 0x41]);
+    switch.receive([2, 0x50]);
+    assert_eq!(switch.sent(5)[4], [2, 0x51]);
+    // Now there is a place for another one.
+    second.ok("attach", json!({"address": switch.address}));
+    second.ok("disconnect", json!({}));
+    let other = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/live.p4");
+    let mut third = Editor::start(&["debug", "--attach", &switch.address]);
+    let why = third.request("attach", json!({ "program": other }));
+    assert!(why.unwrap_err().contains("runs another program"));
+}
+
+#[test]
+fn a_switch_that_cannot_be_attached_to_is_one_line() {
+    let mut editor = Editor::start(&["debug"]);
+    let mut why = |arguments: Value| editor.request("attach", arguments).unwrap_err();
+    let none = why(json!({"address": "127.0.0.1:1"}));
+    assert!(none.starts_with("no switch at 127.0.0.1:1: "), "{none}");
+    assert!(why(json!({})).contains("`address`"));
+    let text = why(json!({"address": "no port"}));
+    assert!(text.contains("not an address with a port"), "{text}");
+    let missing = why(json!({"address": "127.0.0.1:1", "program": "/missing.p4"}));
+    assert!(missing.contains("missing.p4"), "{missing}");
+}
+
+/// The flags of a run in which packets are lost.
+const RUN: [&str; 13] = [
+    "run",
+    "--topology",
+    "testbed",
+    "--size",
+    "32KiB",
+    "--model",
+    "exact",
+    "--algorithms",
+    "alfirk",
+    "--loss",
+    "0.02",
+    "--seed",
+    "3",
+];
+
+#[test]
+fn a_fabric_is_debugged_at_a_nak() {
+    let plain = Command::new(env!("CARGO_BIN_EXE_alfirk"))
+        .args(RUN)
+        .output()
+        .expect("the binary was just built");
+    assert!(plain.status.success(), "{plain:?}");
+    let mut editor = Editor::start(&[&RUN[..], &["--debug"]].concat());
+    editor.ok("initialize", json!({"adapterID": "alfirk"}));
+    editor.ok("launch", json!({}));
+    editor.event("initialized");
+    let nak = "hdr.aeth.isValid() && hdr.aeth.kind == 3";
+    let breakpoint = json!({"name": "mft", "condition": nak});
+    let set = editor.ok(
+        "setFunctionBreakpoints",
+        json!({"breakpoints": [breakpoint]}),
+    );
+    assert_eq!(set["breakpoints"][0]["verified"], json!(true), "{set}");
+    editor.ok("configurationDone", json!({}));
+    editor.event("stopped");
+    let origin = editor.frames().pop().expect("a frame");
+    assert!(origin.contains(" at switch s1, "), "{origin}");
+    assert_eq!(editor.value("switch"), "s1");
+    assert_eq!(editor.value(r#"switch == "s1" && time > 1000"#), "true");
+    let time = editor.value("time");
+    editor.go("next");
+    assert_eq!(editor.value("time"), time);
+    editor.go("stepBack");
+    let scopes = editor.ok("scopes", json!({"frameId": 1}));
+    let scopes = scopes["scopes"].as_array().expect("a list").clone();
+    let pairs = scopes.iter().find(|scope| scope["name"] == "Queue pairs");
+    let reference = &pairs.expect("there is the scope")["variablesReference"];
+    let rows = editor.ok("variables", json!({"variablesReference": reference}));
+    let row = &rows["variables"][0];
+    assert!(
+        row["name"]
+            .as_str()
+            .expect("a text")
+            .starts_with("h1 QP 0x"),
+        "{row}"
+    );
+    let inner = &row["variablesReference"];
+    let values = editor.ok("variables", json!({"variablesReference": inner}));
+    let values = values["variables"].to_string();
+    for name in ["next PSN to send", "window", "NAKs received"] {
+        assert!(values.contains(name), "no {name} in {values}");
+    }
+    let why = editor.request(
+        "setExpression",
+        json!({"expression": "hdr.bth.psn", "value": "1"}),
+    );
+    assert!(why.unwrap_err().contains("fabric"));
+    editor.ok("setFunctionBreakpoints", json!({"breakpoints": []}));
+    editor.ok("continue", json!({"threadId": 1}));
+    assert_eq!(editor.event("exited")["exitCode"], 0);
+    let report = loop {
+        let output = editor.event("output");
+        if output["category"] == "stdout" {
+            break output["output"].clone();
+        }
+    };
+    let plain = String::from_utf8_lossy(&plain.stdout);
+    assert_eq!(report.as_str(), Some(&*plain));
+}
+
+#[test]
+fn a_run_that_cannot_be_debugged_is_one_line() {
+    for (flags, why) in [
+        (
+            &["--model", "fast", "--algorithms", "alfirk"][..],
+            "add --model exact",
+        ),
+        (
+            &["--model", "exact", "--algorithms", "alfirk,chain"],
+            "name one algorithm",
+        ),
+        (&["--driver", "mininet"], "only the virtual driver"),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_alfirk"))
+            .args(["run", "--debug"])
+            .args(flags)
+            .stdin(Stdio::null())
+            .output()
+            .expect("the binary was just built");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(
+            stderr.contains(why) && stderr.lines().count() == 1,
+            "{stderr}"
+        );
+    }
 }

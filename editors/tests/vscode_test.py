@@ -78,13 +78,22 @@ def samples_get_the_expected_scopes(text: str, scope: str) -> None:
     assert _scope(text) == scope
 
 
-def launch_attributes_match_those_of_the_debugger() -> None:
+def _fields(struct: str, path: str) -> set[str]:
+    """Return the attributes of a configuration: the fields of a Rust type, in camel case."""
+    source = (ROOT / "debug" / "src" / path).read_text()
+    fields = re.findall(r"^    pub (\w+):", source.split(f"pub struct {struct} {{")[1].split("\n}")[0], re.M)
+    return {re.sub(r"_(\w)", lambda letter: letter[1].upper(), field) for field in fields}
+
+
+def launch_and_attach_attributes_match_those_of_the_debugger() -> None:
     (debugger,) = _json("package.json")["contributes"]["debuggers"]
-    attributes = debugger["configurationAttributes"]["launch"]["properties"]
-    server = (ROOT / "debug" / "src" / "server.rs").read_text()
-    fields = re.findall(r"^    pub (\w+):", server.split("pub struct Launch {")[1].split("\n}")[0], re.M)
-    camel = {re.sub(r"_(\w)", lambda letter: letter[1].upper(), field) for field in fields}
-    assert set(attributes) == camel - {"noDebug"}  # which editors set themselves
+    requests = debugger["configurationAttributes"]
+    launch, attach = (set(requests[request]["properties"]) for request in ("launch", "attach"))
+    # Editors set `noDebug` themselves; the extension starts the command of `run`.
+    assert launch == _fields("Launch", "server.rs") - {"noDebug"} | {"run"}
+    # `alfirk debug` connects to the address, and compiles the program with these flags.
+    own = {"address", "arch", "includeDirs", "defines"}
+    assert attach == _fields("Attach", "server/live.rs") - {"compiled"} | own
 
 
 def tables_have_lenses_except_in_comments_and_strings() -> None:

@@ -79,9 +79,11 @@ function debugging() {
         },
     };
     const adapter = {
-        createDebugAdapterDescriptor() {
+        createDebugAdapterDescriptor(session) {
             const command = vscode.workspace.getConfiguration("alfirk").get("command");
-            return new vscode.DebugAdapterExecutable(command, ["debug"]);
+            const { run } = session.configuration;
+            const fabric = ["run", "--debug", "--model", "exact", "--algorithms", "alfirk"];
+            return new vscode.DebugAdapterExecutable(command, run ? [...fabric, ...run] : ["debug"]);
         },
     };
     return [

@@ -22,6 +22,7 @@ use tokio::sync::{
 
 use super::{
     bfrt::BfRtCommand,
+    debug::EditorSender,
     stream_queue::StreamSender,
     thrift::{Request, Response},
 };
@@ -62,6 +63,13 @@ pub enum Command {
     Thrift(Request, oneshot::Sender<Response>),
     /// A request of a BfRuntime client.
     BfRt(BfRtCommand),
+    /// A debugger is to be attached: the channel of messages to its editor, the editor's address, and the channel for the
+    /// number of the session.
+    AttachDebugger(EditorSender, String, oneshot::Sender<Result<u64, Status>>),
+    /// A message of the editor of a debugger.
+    DebugMessage(u64, String),
+    /// The editor of a debugger has disconnected.
+    DetachDebugger(u64),
     /// A frame that a port has read from a file.
     Frame(u32, Vec<u8>),
     /// A request for the metrics in the text format of Prometheus.

@@ -3,6 +3,7 @@
 
 mod bfrt;
 mod commands;
+mod debugging;
 mod exposition;
 mod interfaces;
 mod links;
@@ -25,6 +26,7 @@ pub use self::port::{PortDefaults, PortSetup};
 use self::{
     bfrt::BfRt,
     commands::RequestInProgress,
+    debugging::Debugging,
     port::{log_failure, Port, PortCounters, WRITABLE},
 };
 use super::{
@@ -77,6 +79,7 @@ pub struct Engine {
     runnable: VecDeque<u32>,
     /// Request that is processed in several steps; `None` if there is none. Other commands wait for its end.
     request_in_progress: Option<RequestInProgress>,
+    debugging: Debugging,
     /// Whether the server still has events to execute, in the next turn of the loop.
     has_more_events: bool,
     running: bool,
@@ -116,6 +119,7 @@ impl Engine {
             bfrt: None,
             runnable: VecDeque::new(),
             request_in_progress: None,
+            debugging: Debugging::default(),
             has_more_events: false,
             running: true,
         })
@@ -217,6 +221,9 @@ impl Engine {
             if let Some(BfRt { service, .. }) = &mut self.bfrt {
                 service.handle_timeout(&mut self.server, now);
             }
+            if self.is_debugged() {
+                self.send_expired(now);
+            }
             if mem::take(&mut self.has_more_events) {
                 self.drain(now);
             }
@@ -265,11 +272,64 @@ impl Engine {
         let links = self.ports.values().filter_map(Port::poll_timeout);
         let bfrt = self.bfrt.as_ref();
         let bfrt = bfrt.and_then(|bfrt| bfrt.service.poll_timeout());
+        let links = links.chain(self.held_until());
         links.chain(self.server.poll_timeout()).chain(bfrt).min()
+    }
+
+    /// Receives frames as [`Engine::receive`] does, while a debugger is attached. Each frame is copied, since the debugger may
+    /// hold it.
+    fn receive_debugged(&mut self, number: u32) {
+        self.batch.clear();
+        for _ in 0..BATCH {
+            let Some(port) = self.ports.get_mut(&number) else {
+                return;
+            };
+            let Some(socket) = &mut port.socket else {
+                return;
+            };
+            let mut received = None;
+            let taken = socket.take(&mut self.batch, |frame| received = Some(frame.to_vec()));
+            match taken {
+                Ok(TakeOutcome::Whole) => {}
+                Ok(TakeOutcome::Malformed) => port.counters.malformed += 1,
+                Ok(TakeOutcome::Nothing | TakeOutcome::Down) => return,
+                Err(error) => {
+                    let interface = &port.interface;
+                    warn!(port = number, interface, "cannot receive: {error}");
+                    return;
+                }
+            }
+            port.counters.received += 1;
+            let now = self.now();
+            if let Some(frame) = received {
+                self.take_frame(number, frame, now);
+            }
+            self.drain(now);
+        }
+    }
+
+    /// Processes a received frame: link, capture, log, and the pipeline.
+    fn take_frame(&mut self, number: u32, frame: Vec<u8>, now: u64) {
+        let Some(Port { link, capture, .. }) = self.ports.get_mut(&number) else {
+            return;
+        };
+        if link.loses(Direction::In, &frame) {
+            return;
+        }
+        if let Some((capture, _)) = capture {
+            log_failure(capture.write(wall_clock(), &frame));
+        }
+        self.dump.received(number, &frame);
+        if !self.record_frame(number, &frame, now) {
+            self.server.frame_in(number, &frame, now);
+        }
     }
 
     /// Receives up to one batch of frames from the interface of a port, and processes each frame completely.
     fn receive(&mut self, number: u32) {
+        if self.is_debugged() {
+            return self.receive_debugged(number);
+        }
         let dump = self.dump;
         self.batch.clear();
         let mut now = self.now();
@@ -340,24 +400,28 @@ impl Engine {
                 }
                 continue;
             };
-            match event {
-                Event::Enqueue(packet) => self.enqueue(packet, now),
-                Event::Output { port, frame } => {
-                    // Log lines of the packet precede those of the sent frame.
-                    if self.logs {
-                        self.print_trace();
-                    }
-                    self.output(port, frame.into_bytes(), now);
-                }
-                Event::Stream { client, message } => self.send_to_client(client, Ok(*message)),
-                Event::Close { client, status } => {
-                    self.send_to_client(client, Err(status));
-                    self.clients.remove(&client);
-                }
-            }
+            self.execute(event, now);
         }
         self.has_more_events = true;
         self.print_trace();
+    }
+
+    fn execute(&mut self, event: Event, now: u64) {
+        match event {
+            Event::Enqueue(packet) => self.enqueue(packet, now),
+            Event::Output { port, frame } => {
+                // Log lines of the packet precede those of the sent frame.
+                if self.logs {
+                    self.print_trace();
+                }
+                self.output(port, frame.into_bytes(), now);
+            }
+            Event::Stream { client, message } => self.send_to_client(client, Ok(*message)),
+            Event::Close { client, status } => {
+                self.send_to_client(client, Err(status));
+                self.clients.remove(&client);
+            }
+        }
     }
 
     fn print_trace(&mut self) {

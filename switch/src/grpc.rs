@@ -35,6 +35,11 @@ impl Service {
         }
     }
 
+    /// Returns the queue of commands.
+    pub(super) fn commands(&self) -> &CommandSender {
+        &self.commands
+    }
+
     async fn request<T>(
         &self,
         limit: TrailerLimit,

@@ -9,6 +9,7 @@ mod args;
 mod bfrt;
 mod command;
 mod compilation;
+mod debug;
 mod engine;
 mod files;
 mod grpc;
@@ -39,7 +40,8 @@ use std::{
 
 use alfirk_bmv2_json::BmV2Json;
 use alfirk_p4runtime::{
-    alfirk::links::v1::links_server::LinksServer, bfrt_proto::bf_runtime_server::BfRuntimeServer,
+    alfirk::{debug::v1::debug_server::DebugServer, links::v1::links_server::LinksServer},
+    bfrt_proto::bf_runtime_server::BfRuntimeServer,
     p4::v1::p4_runtime_server::P4RuntimeServer,
 };
 use thiserror::Error;
@@ -53,6 +55,7 @@ use tonic::transport::server::{Router, Server as GrpcServer, TcpIncoming};
 use tracing::{debug, info, warn};
 
 pub use args::{Config, LogLevel, ServerAddress, SwitchArgs};
+pub use debug::{frame_filter, CreateDebugger, DebuggedFrame, PacketDebugger, ReleasedPacket};
 pub use link_change::LinkChangeArgs;
 pub use thrift::{
     LongRequest, Ports, Request, Response, Runtime, Settings as ThriftSettings, Started,
@@ -70,6 +73,8 @@ use alfirk_p4rt::{Programs, Server};
 
 /// Maximum size of a gRPC request in bytes; pipeline configs of a few megabytes are common.
 const MAX_REQUEST: usize = 256 << 20;
+/// Stack of the thread that owns the switch, in bytes. The system allocates only what is used.
+const ENGINE_STACK: usize = 16 << 20;
 /// Time after which a client without a reply to keepalives is disconnected.
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Pause after a failed attempt to accept a connection.
@@ -99,11 +104,11 @@ impl SwitchError {
     }
 }
 
-/// Runs a switch until SIGINT or SIGTERM.
+/// Runs a switch until SIGINT or SIGTERM. `debugger`: creates the debuggers that editors attach to it; `None` if none may.
 ///
 /// # Errors
 /// See [`SwitchError`]; every message suggests a remedy.
-pub fn run(args: &SwitchArgs) -> Result<(), SwitchError> {
+pub fn run(args: &SwitchArgs, debugger: Option<CreateDebugger>) -> Result<(), SwitchError> {
     if args.version || args.json_version {
         let (major, minor) = BmV2Json::VERSION;
         let text = match args.version {
@@ -148,6 +153,7 @@ pub fn run(args: &SwitchArgs) -> Result<(), SwitchError> {
         let writer = trace::TraceWriter::new(&config.trace)?;
         engine.trace(writer, trace_filter, config.trace.has_blocks());
     }
+    engine.allow_debuggers(debugger, text.clone());
     if logs {
         engine.log_packets();
     }
@@ -281,8 +287,12 @@ async fn serve(
     let p4runtime = P4RuntimeServer::new(service.clone())
         .max_decoding_message_size(MAX_REQUEST)
         .max_encoding_message_size(usize::MAX);
+    let debug = DebugServer::new(service.clone())
+        .max_decoding_message_size(MAX_REQUEST)
+        .max_encoding_message_size(usize::MAX);
     let router = grpc
         .add_service(p4runtime)
+        .add_service(debug)
         .add_service(LinksServer::new(service));
 
     if let Some(address) = config.bfrt {
@@ -301,6 +311,8 @@ async fn serve(
     }
     let thread = thread::Builder::new()
         .name("switch".into())
+        // Nested conditions of a debugger's breakpoints are parsed on it.
+        .stack_size(ENGINE_STACK)
         .spawn(move || {
             let covered = engine.run();
             // Sending fails if a signal arrived first, since the receiver is dropped then.

@@ -59,18 +59,24 @@ impl TraceOptions {
         let Some(text) = &self.filter else {
             return Ok(None);
         };
-        // Without headers of the program, those of well-known protocols remain.
-        let program = json.and_then(|json| Program::from_json(json).ok());
-        let own: &[ProtocolRef] = program.as_ref().map_or(&[], Program::protocols);
-        let filter = Filter::parse_with(text, own)
-            .map_err(|error| SwitchError::BadInput(format!("--trace-filter: {error}")))?;
-        Ok(Some(FrameFilter::new(move |frame| {
-            filter.matches(&scapy::dissect(frame))
-                || program
-                    .as_ref()
-                    .is_some_and(|program| filter.matches(&program.dissect(frame)))
-        })))
+        let filter = frame_filter(text, json);
+        let filter = filter.map_err(|e| SwitchError::BadInput(format!("--trace-filter: {e}")))?;
+        Ok(Some(filter))
     }
+}
+
+/// Returns a condition on frames. `json`: BMv2 JSON of the program, whose headers the condition may name.
+pub fn frame_filter(text: &str, json: Option<&str>) -> Result<FrameFilter, String> {
+    // Without headers of the program, those of well-known protocols remain.
+    let program = json.and_then(|json| Program::from_json(json).ok());
+    let own: &[ProtocolRef] = program.as_ref().map_or(&[], Program::protocols);
+    let filter = Filter::parse_with(text, own).map_err(|error| error.to_string())?;
+    Ok(FrameFilter::new(move |frame| {
+        filter.matches(&scapy::dissect(frame))
+            || program
+                .as_ref()
+                .is_some_and(|program| filter.matches(&program.dissect(frame)))
+    }))
 }
 
 /// Writes packet traces.

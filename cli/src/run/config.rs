@@ -85,6 +85,8 @@ pub struct Config {
     pub trace: Option<PathBuf>,
     /// Address at which a page that replays the run is served; `None` for no page.
     pub web: Option<SocketAddr>,
+    /// Whether an editor debugs the P4 program of the switches: the address at which it connects, or standard input and output.
+    pub debug: Option<Option<String>>,
 }
 
 /// Loss probabilities for the whole run. Losses during a limited time are the [`alfirk_experiment::LossInterval`]s of the
@@ -103,7 +105,10 @@ impl Config {
     /// Number of threads of each fabric in virtual time. It is 1, and the second value says why, if recordings need the
     /// frames in order or if links or switches change during the run.
     pub fn usable_threads(&self) -> (usize, Option<&'static str>) {
-        let is_recorded = self.pcap.is_some() || self.trace.is_some() || self.web.is_some();
+        let is_recorded = self.pcap.is_some()
+            || self.trace.is_some()
+            || self.web.is_some()
+            || self.debug.is_some();
         let changes = !self.job.outages.is_empty();
         let ends = |kill: &Kill| !matches!(kill.victim, Victim::Host(_));
         let why = match self.threads {

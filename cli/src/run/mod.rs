@@ -2,6 +2,7 @@
 
 mod args;
 mod config;
+mod debugging;
 mod input;
 pub mod mininet;
 pub mod progress;
@@ -26,6 +27,7 @@ use alfirk_view::server::{GrowingBytes, ServedTrace};
 pub use args::Args;
 pub(crate) use args::{hardware, machines, share};
 pub use config::{Config, Driver};
+use debugging::PassSender;
 use input::Input as Content;
 use progress::{Bar, Bars};
 use records::Records;
@@ -58,8 +60,18 @@ pub fn run(args: Args) -> Outcome {
     let config = args.check()?;
     let program = match built_in {
         Some(thread) => thread.join().expect("the compiler reports errors"),
-        None => program::compile_program(target, config.p4src.as_deref()),
+        None => {
+            let mut path = config.p4src.clone();
+            if let (Some(_), Some(relative)) = (&config.debug, &path) {
+                // Editors open files by absolute paths.
+                path = std::path::absolute(relative).ok().or(path);
+            }
+            program::compile_program(target, path.as_deref())
+        }
     }?;
+    if let Some(listen) = &config.debug {
+        return debugging::run(&config, &program, &bars, listen.as_deref());
+    }
     let page = match config.web {
         Some(address) => Some((
             crate::view::listen(address, "--web")?,
@@ -68,15 +80,10 @@ pub fn run(args: Args) -> Outcome {
         None => None,
     };
     let traces = page.as_ref().map(|(_, page)| page);
-    let measured = measure_watched(&config, &program, &bars, traces);
+    let measured = measure_watched(&config, &program, &bars, traces, None);
     let report = stop.with_signal_name(measured)?;
     drop(stop);
-    if config.json {
-        let object = serde_json::to_string(&report).expect("a report serializes to JSON");
-        print(format_args!("{object}\n"))?;
-    } else {
-        print(report.table())?;
-    }
+    print(report_text(&config, &report))?;
     if let Some((listener, page)) = page {
         crate::view::serve(listener, page.0)?;
     }
@@ -84,6 +91,17 @@ pub fn run(args: Args) -> Outcome {
         Ok(())
     } else {
         Err(Failure::failed(report.failures()))
+    }
+}
+
+/// Returns the report as the configuration wants it: a JSON object, or a table.
+fn report_text(config: &Config, report: &Report) -> String {
+    match config.json {
+        true => {
+            let object = serde_json::to_string(report).expect("a report serializes to JSON");
+            format!("{object}\n")
+        }
+        false => report.table(),
     }
 }
 
@@ -106,15 +124,16 @@ impl PageTraces {
 /// # Errors
 /// The input cannot be read, the driver is not supported on this machine, or a run failed.
 pub fn measure(config: &Config, program: &CompiledProgram, bars: &Bars) -> Result<Report, Failure> {
-    measure_watched(config, program, bars, None)
+    measure_watched(config, program, bars, None, None)
 }
 
-/// As [`measure`], and records traces for `page`.
+/// As [`measure`], and records traces for `page`, and passes of packets through switches for `debugger`.
 fn measure_watched(
     config: &Config,
     program: &CompiledProgram,
     bars: &Bars,
     page: Option<&PageTraces>,
+    debugger: Option<&PassSender>,
 ) -> Result<Report, Failure> {
     let input = Content::load(&config.source, config.job.seed)?;
     config.check_messages(input.data.bytes().len() as u64)?;
@@ -124,7 +143,7 @@ fn measure_watched(
     };
     let measured = match config.driver {
         Driver::Virtual => mininet::Measured {
-            rows: run_virtual(config, program, &job, bars, page)?,
+            rows: run_virtual(config, program, &job, bars, page, debugger)?,
             clock: None,
             machines: None,
         },
@@ -171,6 +190,7 @@ fn run_virtual(
     job: &Job,
     bars: &Bars,
     page: Option<&PageTraces>,
+    debugger: Option<&PassSender>,
 ) -> Result<Vec<Row>, Failure> {
     let (threads_each, alone) = config.usable_threads();
     if let Some(why) = alone {
@@ -195,7 +215,7 @@ fn run_virtual(
         };
         let page = page.map(|page| page.0[number].bytes.clone());
         *row = Some(run_in_virtual_time(
-            config, program, job, algorithm, bars, page,
+            config, program, job, algorithm, bars, page, debugger,
         ));
     };
     thread::scope(|scope| {
@@ -227,8 +247,13 @@ fn run_in_virtual_time(
     algorithm: Algorithm,
     bars: &Bars,
     page: Option<GrowingBytes>,
+    debugger: Option<&PassSender>,
 ) -> Result<Row, Failure> {
-    let mut network = Network::build(
+    let build = match debugger {
+        Some(_) => Network::build_recorded,
+        None => Network::build,
+    };
+    let mut network = build(
         &config.topology,
         controller_config(config, program),
         config.model,
@@ -249,7 +274,7 @@ fn run_in_virtual_time(
     let started = Instant::now();
     let clock = network.run_handle();
     let bar = bars.start(algorithm, Some(clock.clone()));
-    let fabric = VirtualFabric::bring_up(network);
+    let fabric = VirtualFabric::bring_up_recorded(network, debugger.map(PassSender::function));
     let row = fabric.map_err(Failure::failed).and_then(|mut fabric| {
         let row = match &config.workload {
             Some(asked) => run_flows(&mut fabric, config, job, &asked.workload, algorithm, &bar),

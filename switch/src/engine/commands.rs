@@ -54,6 +54,9 @@ impl Engine {
             };
             let now = self.now();
             self.handle(command, now);
+            if self.is_debugged() {
+                self.check_debugged_program();
+            }
             self.update_queued_ports();
             self.drain(now);
             if !self.running {
@@ -176,9 +179,16 @@ impl Engine {
                     port.counters.received += 1;
                     self.dump.received(number, &frame);
                     trace!(port = number, bytes = frame.len(), "frame in");
-                    self.server.take_frame_in(number, frame, now);
+                    if !(self.is_debugged() && self.record_frame(number, &frame, now)) {
+                        self.server.take_frame_in(number, frame, now);
+                    }
                 }
             }
+            Command::AttachDebugger(editor, peer, attached) => {
+                self.attach_debugger(editor, peer, attached);
+            }
+            Command::DebugMessage(id, json) => self.debug_message(id, &json, now),
+            Command::DetachDebugger(id) => self.detach_debugger(id),
             Command::Metrics(reply) => {
                 self.wait_for_send_thread();
                 self.count_not_received();

@@ -37,7 +37,7 @@ pub fn run_as_switch(arguments: &[String]) -> ! {
     let args = Cli::parse_from(words).args;
     let result = args
         .start_logging("warn")
-        .and_then(|()| alfirk_switch::run(&args));
+        .and_then(|()| alfirk_switch::run(&args, None));
     let code = match result {
         Ok(()) => 0,
         Err(error) => {

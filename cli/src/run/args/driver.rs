@@ -20,8 +20,8 @@ pub(super) struct DriverArgs {
     #[arg(long, value_enum, default_value_t = Driver::Virtual)]
     pub(super) driver: Driver,
 
-    /// Number of threads that simulate switches; results do not depend on it. Runs with --pcap, --trace, --web, --kill or timed
-    /// --loss use one (virtual driver)
+    /// Number of threads that simulate switches; results do not depend on it. Runs with --pcap, --trace, --web, --debug, --kill
+    /// or timed --loss use one (virtual driver)
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(super) threads: u16,
 

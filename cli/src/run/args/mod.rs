@@ -165,6 +165,7 @@ impl Args {
         self.output.check(driver)?;
         let model = self.model.check()?;
         self.check_hardware(&topology, model, scale)?;
+        self.output.check_debug(&model, algorithms.len())?;
         let strategies = self.group.strategies();
         let job = Job {
             members,
@@ -233,6 +234,7 @@ impl Args {
             pcap: self.output.pcap,
             trace: self.output.trace,
             web: self.output.web,
+            debug: self.output.debug.then_some(self.output.listen),
             p4src: self.p4src,
             workload,
             model,

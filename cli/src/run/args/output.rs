@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use alfirk_sim::network::{Fidelity, Model};
+
 use crate::exit::Failure;
 use crate::run::config::Driver;
 
@@ -25,6 +27,15 @@ pub(super) struct OutputArgs {
     /// After the run, serve a page that replays it, as `alfirk view` does, until a signal (virtual driver)
     #[arg(long, value_name = "ADDR:PORT", num_args = 0..=1, default_missing_value = crate::view::ADDRESS)]
     pub(super) web: Option<SocketAddr>,
+
+    /// Debug the P4 program of the switches in an editor, by the Debug Adapter Protocol on standard input and output; the editor
+    /// gets the report (virtual driver, --model exact, one algorithm)
+    #[arg(long, conflicts_with = "web")]
+    pub(super) debug: bool,
+
+    /// Wait for the editor at this address instead; port 0 for any free one
+    #[arg(long, value_name = "ADDR:PORT", requires = "debug")]
+    pub(super) listen: Option<String>,
 }
 
 impl OutputArgs {
@@ -38,7 +49,24 @@ impl OutputArgs {
             Driver::Mininet if self.web.is_some() => {
                 "--web: only the virtual driver records every frame; `alfirk ctrl --web` shows the controller of a network"
             }
+            Driver::Mininet if self.debug => {
+                "--debug: only the virtual driver stops time; `alfirk debug --attach` stops packets in a switch"
+            }
             Driver::Mininet => return Ok(()),
+        };
+        Err(Failure::bad_input(why))
+    }
+
+    /// Rejects what a debugger cannot stop in.
+    pub(super) fn check_debug(&self, model: &Model, algorithms: usize) -> Result<(), Failure> {
+        let why = match (self.debug, model.fidelity, algorithms) {
+            (true, Fidelity::Fast, _) => {
+                "--debug: the fast model does not execute the P4 program for each packet; add --model exact"
+            }
+            (true, Fidelity::Exact, 2..) => {
+                "--debug: one fabric is debugged at a time; name one algorithm, such as --algorithms alfirk"
+            }
+            _ => return Ok(()),
         };
         Err(Failure::bad_input(why))
     }
