@@ -1,115 +1,277 @@
-//! Graphs of the parser and the control flow in the DOT language, for `--graph`.
+//! Graphs of the parser and the control flow: as data, and in the DOT language for `--graph`.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use alfirk_bmv2_json as json;
-use json::TransitionOn;
+use json::{SourceInfo, TransitionOn};
 
-/// A graph of the parser or a pipeline.
+/// The control flow of a parser or a pipeline.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Graph {
-    /// Stem of the file name: the name of the block, such as `parser` or `ingress`.
+    /// Name of the block, such as `parser` or `ingress`.
     pub name: String,
-    /// The graph in the DOT language.
-    pub dot: String,
+    /// The nodes. One is of the kind [`NodeKind::End`].
+    pub nodes: Vec<Node>,
+    /// The edges. There is one at most from a node to another.
+    pub edges: Vec<Edge>,
+    /// Index of the first node.
+    pub start: usize,
+}
+
+/// A node of a [`Graph`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    /// Name of the state, table or conditional in the JSON, unique in the graph.
+    pub id: String,
+    /// Kind of the node.
+    pub kind: NodeKind,
+    /// Text for people: the name, or the source of a condition or a statement.
+    pub label: String,
+    /// Position in the P4 source.
+    pub source: Option<SourceInfo>,
+    /// Actions of a table or of statements.
+    pub actions: Vec<NodeAction>,
+}
+
+/// Kinds of nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeKind {
+    /// A state of a parser.
+    State,
+    /// A table of the program.
+    Table,
+    /// Statements outside of actions, for which the compiler has made a table without a key.
+    Statements,
+    /// The condition of an `if` statement.
+    Condition,
+    /// End of the block.
+    End,
+}
+
+/// An action of a [`Node`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeAction {
+    /// Name in the JSON.
+    pub name: String,
+    /// Position of the declaration.
+    pub source: Option<SourceInfo>,
+    /// Positions of the statements, each once.
+    pub statements: Vec<SourceInfo>,
+}
+
+/// An edge of a [`Graph`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edge {
+    /// Index of the node at which the edge begins.
+    pub from: usize,
+    /// Index of the node at which it ends.
+    pub to: usize,
+    /// Results that lead along the edge: cases of a `select`, `true` or `false`, names of actions, `hit` or `miss`. Empty for the
+    /// transition of a state without a `select`.
+    pub results: Vec<String>,
 }
 
 /// The graphs of a program, one for each parser and one for each pipeline.
 pub fn graphs(program: &json::BmV2Json) -> Vec<Graph> {
+    let actions = program.actions.iter().map(|action| (action.id, action));
+    let actions: BTreeMap<i64, &json::Action> = actions.collect();
     let parsers = program.parsers.iter().map(parser);
+    let pipelines = program.pipelines.iter();
     parsers
-        .chain(program.pipelines.iter().map(pipeline))
+        .chain(pipelines.map(|one| pipeline(one, &actions)))
         .collect()
 }
 
 fn parser(parser: &json::Parser) -> Graph {
-    let mut dot = Dot::new(&parser.name);
-    let end = "accept";
-    dot.node(end, end, "doublecircle");
+    let mut graph = Builder::new(&parser.name, "accept");
     for state in &parser.parse_states {
-        dot.node(&state.name, &state.name, "box");
+        graph.node(Node {
+            id: state.name.clone(),
+            kind: NodeKind::State,
+            label: state.name.clone(),
+            source: state.source_info.clone(),
+            actions: Vec::new(),
+        });
+    }
+    for state in &parser.parse_states {
         for transition in &state.transitions {
-            let to = transition.next_state.as_deref().unwrap_or(end);
-            let label = match &transition.on {
-                TransitionOn::Default if state.transition_key.is_empty() => String::new(),
-                TransitionOn::Default => "default".to_owned(),
-                TransitionOn::Hexstr { value, mask: None } => value.clone(),
+            let result = match &transition.on {
+                TransitionOn::Default if state.transition_key.is_empty() => None,
+                TransitionOn::Default => Some("default".to_owned()),
+                TransitionOn::Hexstr { value, mask: None } => Some(value.clone()),
                 TransitionOn::Hexstr {
                     value,
                     mask: Some(mask),
-                } => format!("{value} &&& {mask}"),
-                TransitionOn::ParseVset { name, .. } => name.clone(),
+                } => Some(format!("{value} &&& {mask}")),
+                TransitionOn::ParseVset { name, .. } => Some(name.clone()),
             };
-            dot.edge(&state.name, to, &label);
+            graph.edge(&state.name, transition.next_state.as_deref(), result);
         }
     }
-    if let Some(start) = &parser.init_state {
-        dot.start(start);
-    }
-    dot.finish(&parser.name)
+    graph.finish(parser.init_state.as_deref())
 }
 
-fn pipeline(pipeline: &json::Pipeline) -> Graph {
-    let mut dot = Dot::new(&pipeline.name);
-    let end = "end";
-    dot.node(end, end, "doublecircle");
-    let or_end = |next: &Option<String>| next.clone().unwrap_or_else(|| end.to_owned());
+fn pipeline(pipeline: &json::Pipeline, actions: &BTreeMap<i64, &json::Action>) -> Graph {
+    let mut graph = Builder::new(&pipeline.name, "end");
     for table in &pipeline.tables {
-        let hidden = table.key.is_empty() && table.name.starts_with("tbl_");
-        let shape = if hidden { "box" } else { "box3d" };
-        let source = table
-            .source_info
-            .as_ref()
-            .map(|source| source.source_fragment.as_str());
-        let label = match (hidden, source) {
-            (true, Some(source)) => source,
-            _ => &table.name,
-        };
-        dot.node(&table.name, label, shape);
-        // Results with the same successor share an edge.
-        let mut edges: Vec<(String, Vec<&str>)> = Vec::new();
+        let is_hidden = table.key.is_empty() && table.name.starts_with("tbl_");
+        let source = table.source_info.as_ref();
+        let own = table.action_ids.iter().filter_map(|id| actions.get(id));
+        graph.node(Node {
+            id: table.name.clone(),
+            kind: match is_hidden {
+                true => NodeKind::Statements,
+                false => NodeKind::Table,
+            },
+            label: match source {
+                Some(source) if is_hidden => source.source_fragment.clone(),
+                _ => table.name.clone(),
+            },
+            source: source.cloned(),
+            actions: own.map(|action| node_action(action)).collect(),
+        });
+    }
+    for conditional in &pipeline.conditionals {
+        let source = conditional.source_info.as_ref();
+        let text = source.map_or(&conditional.name, |source| &source.source_fragment);
+        graph.node(Node {
+            id: conditional.name.clone(),
+            kind: NodeKind::Condition,
+            label: text.clone(),
+            source: source.cloned(),
+            actions: Vec::new(),
+        });
+    }
+    for table in &pipeline.tables {
         for (result, next) in &table.next_tables {
-            let next = or_end(next);
-            match edges.iter_mut().find(|(to, _)| *to == next) {
-                Some((_, results)) => results.push(result),
-                None => edges.push((next, vec![result])),
-            }
-        }
-        let single = edges.len() == 1;
-        for (to, results) in edges {
-            let results: Vec<&str> = results
-                .into_iter()
-                .map(|result| match result {
-                    "__HIT__" => "hit",
-                    "__MISS__" => "miss",
-                    other => other,
-                })
-                .collect();
-            let label = if single {
-                String::new()
-            } else {
-                results.join("\\n")
+            let result = match result.as_str() {
+                "__HIT__" => "hit",
+                "__MISS__" => "miss",
+                other => other,
             };
-            dot.edge(&table.name, &to, &label);
+            graph.edge(&table.name, next.as_deref(), Some(result.to_owned()));
         }
     }
     for conditional in &pipeline.conditionals {
-        let source = conditional
-            .source_info
-            .as_ref()
-            .map(|source| source.source_fragment.as_str());
-        dot.node(
-            &conditional.name,
-            source.unwrap_or(&conditional.name),
-            "diamond",
-        );
-        dot.edge(&conditional.name, &or_end(&conditional.true_next), "true");
-        dot.edge(&conditional.name, &or_end(&conditional.false_next), "false");
+        let nexts = [&conditional.true_next, &conditional.false_next];
+        for (next, result) in nexts.into_iter().zip(["true", "false"]) {
+            graph.edge(&conditional.name, next.as_deref(), Some(result.to_owned()));
+        }
     }
-    dot.start(&or_end(&pipeline.init_table));
-    dot.finish(&pipeline.name)
+    graph.finish(pipeline.init_table.as_deref())
+}
+
+fn node_action(action: &json::Action) -> NodeAction {
+    let mut statements: Vec<SourceInfo> = Vec::new();
+    let all = action.primitives.iter();
+    for source in all.filter_map(|primitive| primitive.source_info.as_ref()) {
+        if !statements.contains(source) {
+            statements.push(source.clone());
+        }
+    }
+    NodeAction {
+        name: action.name.clone(),
+        source: action.source_info.clone(),
+        statements,
+    }
 }
 
 /// A graph under construction.
+struct Builder {
+    graph: Graph,
+    /// Indexes of nodes by id.
+    index: BTreeMap<String, usize>,
+    /// Indexes of edges by their ends.
+    edges: BTreeMap<(usize, usize), usize>,
+}
+
+impl Builder {
+    /// Begins a graph of the end alone.
+    fn new(name: &str, end: &str) -> Builder {
+        let end = Node {
+            id: end.to_owned(),
+            kind: NodeKind::End,
+            label: end.to_owned(),
+            source: None,
+            actions: Vec::new(),
+        };
+        Builder {
+            graph: Graph {
+                name: name.to_owned(),
+                nodes: vec![end],
+                edges: Vec::new(),
+                start: 0,
+            },
+            index: BTreeMap::new(),
+            edges: BTreeMap::new(),
+        }
+    }
+
+    fn node(&mut self, node: Node) {
+        self.index.insert(node.id.clone(), self.graph.nodes.len());
+        self.graph.nodes.push(node);
+    }
+
+    /// Index of a node; of the end for `None`.
+    fn find(&self, id: Option<&str>) -> usize {
+        id.and_then(|id| self.index.get(id)).copied().unwrap_or(0)
+    }
+
+    /// Adds a result that leads from one node to another: to the end for `None`. Results with the same ends share an edge.
+    fn edge(&mut self, from: &str, to: Option<&str>, result: Option<String>) {
+        let (from, to) = (self.find(Some(from)), self.find(to));
+        let edges = &mut self.graph.edges;
+        let at = *self.edges.entry((from, to)).or_insert_with(|| {
+            let results = Vec::new();
+            edges.push(Edge { from, to, results });
+            edges.len() - 1
+        });
+        edges[at].results.extend(result);
+    }
+
+    fn finish(mut self, first: Option<&str>) -> Graph {
+        self.graph.start = self.find(first);
+        self.graph
+    }
+}
+
+impl Graph {
+    /// The text of each edge: its results, one per line; empty for the only edge of a node.
+    pub fn labels(&self) -> Vec<String> {
+        let mut counts = vec![0; self.nodes.len()];
+        for edge in &self.edges {
+            counts[edge.from] += 1;
+        }
+        let label = |edge: &Edge| match counts[edge.from] {
+            1 => String::new(),
+            _ => edge.results.join("\n"),
+        };
+        self.edges.iter().map(label).collect()
+    }
+
+    /// The graph in the DOT language.
+    pub fn dot(&self) -> String {
+        let mut dot = Dot::new(&self.name);
+        for node in &self.nodes {
+            let shape = match node.kind {
+                NodeKind::State | NodeKind::Statements => "box",
+                NodeKind::Table => "box3d",
+                NodeKind::Condition => "diamond",
+                NodeKind::End => "doublecircle",
+            };
+            dot.node(&node.id, &node.label, shape);
+        }
+        for (edge, label) in self.edges.iter().zip(self.labels()) {
+            let ids = [edge.from, edge.to].map(|node| self.nodes[node].id.as_str());
+            dot.edge(ids[0], ids[1], &label);
+        }
+        dot.start(&self.nodes[self.start].id);
+        dot.finish()
+    }
+}
+
+/// Text of a graph under construction.
 struct Dot {
     text: String,
 }
@@ -152,23 +314,19 @@ impl Dot {
         self.edge("", first, "");
     }
 
-    fn finish(mut self, name: &str) -> Graph {
+    fn finish(mut self) -> String {
         self.text.push_str("}\n");
-        Graph {
-            name: name.to_owned(),
-            dot: self.text,
-        }
+        self.text
     }
 }
 
-/// A quoted string of the DOT language. `\n` in the text is kept as a line break.
+/// A quoted string of the DOT language.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
+    for c in text.chars() {
         match c {
             '"' => quoted.push_str("\\\""),
-            '\\' if chars.peek() == Some(&'n') => quoted.push('\\'),
+            '\n' => quoted.push_str("\\n"),
             '\\' => quoted.push_str("\\\\"),
             c => quoted.push(c),
         }
@@ -184,7 +342,7 @@ mod tests {
     #[test]
     fn quotes_and_backslashes_are_escaped() {
         assert_eq!(quoted("a \"b\" \\c"), "\"a \\\"b\\\" \\\\c\"");
-        assert_eq!(quoted("hit\\nmiss"), "\"hit\\nmiss\"");
+        assert_eq!(quoted("hit\nmiss"), "\"hit\\nmiss\"");
     }
 
     #[test]
@@ -195,22 +353,22 @@ mod tests {
             next_tables: vec![next("a", Some("u")), next("b", Some("u")), next("c", None)],
             ..json::Table::default()
         };
-        let graph = pipeline(&json::Pipeline {
+        let pipeline_of_table = json::Pipeline {
             name: "ingress".to_owned(),
             init_table: Some("t".to_owned()),
-            tables: vec![table],
+            tables: vec![
+                table,
+                json::Table {
+                    name: "u".to_owned(),
+                    ..json::Table::default()
+                },
+            ],
             ..json::Pipeline::default()
-        });
-        assert!(
-            graph.dot.contains("\"t\" -> \"u\" [label=\"a\\nb\"];"),
-            "{}",
-            graph.dot
-        );
-        assert!(
-            graph.dot.contains("\"t\" -> \"end\" [label=\"c\"];"),
-            "{}",
-            graph.dot
-        );
-        assert!(graph.dot.contains("\"\" -> \"t\";"), "{}", graph.dot);
+        };
+        let graph = pipeline(&pipeline_of_table, &BTreeMap::new());
+        let dot = graph.dot();
+        assert!(dot.contains("\"t\" -> \"u\" [label=\"a\\nb\"];"), "{dot}");
+        assert!(dot.contains("\"t\" -> \"end\" [label=\"c\"];"), "{dot}");
+        assert!(dot.contains("\"\" -> \"t\";"), "{dot}");
     }
 }

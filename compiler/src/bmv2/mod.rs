@@ -14,7 +14,7 @@ mod parser;
 mod pipeline;
 mod table;
 
-pub use graph::{graphs, Graph};
+pub use graph::{graphs, Edge, Graph, Node, NodeAction, NodeKind};
 
 use alfirk_bmv2_json as json;
 

@@ -148,7 +148,7 @@ fn write_outputs(
     if let (Some(folder), Some(json)) = (&request.graph, &outputs.json) {
         for graph in graphs(json) {
             let path = folder.join(&graph.name).with_extension("dot");
-            write_file(&path, graph.dot.as_bytes())?;
+            write_file(&path, graph.dot().as_bytes())?;
             draw(&path, stderr)?;
         }
     }
