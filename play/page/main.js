@@ -47,12 +47,16 @@ const program = createEditor(at("program"), {
 });
 const test = createEditor(at("test"), { language: "stf", label: "test", changed: (text) => (project.test = text) });
 
+/** The program of the last run. */
+let ran = null;
+
 const results = createResults({
   light: guarded(async (place) => {
     await showFile(place.file);
     program.light(place.line);
   }),
   unlight: () => program.unlight(),
+  graphs: async () => (await server.execute({ do: "graphs", document: ran })).graphs,
   expect: (line) => {
     const outputs = line.sent.outputs.map((output) => `expect ${output.port} ${output.frame.data} $`);
     const lines = project.test.split("\n");
@@ -159,8 +163,10 @@ const run = guarded(async () => {
   report("running…");
   const start = performance.now();
   try {
-    const reply = await server.execute({ do: "run", document: currentDocument(), test: project.test });
+    const sent = currentDocument();
+    const reply = await server.execute({ do: "run", document: sent, test: project.test });
     if (number !== runs) return;
+    ran = sent;
     if (reply.is === "faulty") {
       const messages = reply.messages.map(({ severity, text, place }) => ({ path: place?.file ?? "", line: place?.line, column: place?.column, severity, text }));
       drawProblems(messages);
@@ -295,7 +301,7 @@ document.addEventListener("keydown", (event) => {
   } else if (event.key === "F1") {
     event.preventDefault();
     at("help").showModal();
-  } else if (!isCtrl && !event.altKey && !event.target.closest("input, select, textarea, dialog, .cm-editor") && results.key(event.key)) {
+  } else if (!isCtrl && !event.altKey && !event.target.closest("input, select, textarea, dialog, .cm-editor") && results.key(event.key, event.target)) {
     event.preventDefault();
   }
 }, true);

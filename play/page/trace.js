@@ -1,4 +1,6 @@
-// The results of a test: its packets, and the trace and bytes of the selected one.
+// The results of a test: its packets, and the trace, graph and bytes of the selected one.
+
+import { createGraph } from "./graph.js";
 
 /** Creates an element with a class and contents. */
 export function element(name, kind, ...contents) {
@@ -79,23 +81,24 @@ const DEPTHS = { in: 0, out: 0, dropped: 0, statement: 2, register: 2, updated: 
 /** Steps that no statement has made. Others are where the last condition, table or statement is. */
 const PLACELESS = new Set(["in", "queued", "multicast", "egress", "cloned", "no_session", "digest", "resubmitted", "recirculated", "out", "dropped"]);
 
-/** Steps of a tree in order, each with its depth, its packet's number and its position in the source. */
+/** Steps of a tree in order, each with its depth, its packet's number, its position in the source, and its key (see `keyOf`). */
 function flattened(tree, states) {
   const all = [];
   const visit = (node, level, parent) => {
     const copy = { number: node.copy, level, parent };
     let place = null;
-    const add = (step, own) => {
+    const add = (step, own, key) => {
       place = own ?? place;
-      all.push({ step, copy, place, depth: DEPTHS[step.event] ?? 1 });
+      all.push({ step, copy, place, key, depth: DEPTHS[step.event] ?? 1 });
     };
-    for (const step of node.steps) {
+    for (const [index, step] of node.steps.entries()) {
+      const key = (state) => keyOf({ copy: node.copy, step: index, state });
       if (step.event === "parsed") {
-        for (const name of step.states) add({ event: "state", name }, states[name]);
-        add(step, null);
+        for (const [number, name] of step.states.entries()) add({ event: "state", name }, states[name], key(number));
+        add(step, null, key());
       } else {
         if (PLACELESS.has(step.event)) place = null;
-        add(step, step.source ?? null);
+        add(step, step.source ?? null, key());
       }
     }
     for (const child of node.copies ?? []) visit(child, level + 1, copy);
@@ -103,6 +106,9 @@ function flattened(tree, states) {
   visit(tree, 0, null);
   return all;
 }
+
+/** Key of a step: the packet's number, the number of the step, and that of a state in a step of the parser. */
+const keyOf = ({ copy, step, state }) => `${copy}.${step}.${state ?? ""}`;
 
 const byteText = (data, at) => data.slice(2 * at, 2 * at + 2);
 
@@ -166,7 +172,7 @@ function fieldTable(before, after) {
   return element("table", "fields", element("thead", "", head), body);
 }
 
-/** The panel with results. `actions`: `light(place)`, `unlight()`, `expect(executed)`. */
+/** The panel with results. `actions`: `light(place)`, `unlight()`, `expect(executed)`, `graphs()`, the drawings of the program. */
 export function createResults(actions) {
   const at = (id) => document.getElementById(id);
   let run = null;
@@ -175,6 +181,14 @@ export function createResults(actions) {
   let steps = [];
   let step = 0;
   let view = "trace";
+  /** Visits of graph nodes, and the index in `steps` of each. */
+  let way = [];
+  let stepOfVisit = [];
+  const graph = createGraph({
+    request: actions.graphs,
+    light: actions.light,
+    choose: (visit) => showStep(stepOfVisit[visit]),
+  });
 
   const showStep = (next) => {
     step = Math.max(0, Math.min(next, steps.length - 1));
@@ -190,16 +204,33 @@ export function createResults(actions) {
     if (current.place) actions.light(current.place);
     else actions.unlight();
     showFields(current);
+    showInGraph(current);
+  };
+
+  /** Numbers of a copy and of the packets that it is a copy of. */
+  const lineOf = (copy) => {
+    const numbers = new Set();
+    for (let one = copy; one; one = one.parent) numbers.add(one.number);
+    return numbers;
+  };
+
+  /** Marks the node at which the packet is: that of the last visit up to the step. */
+  const showInGraph = ({ copy, step: { event } }) => {
+    const own = [...way.keys()].filter((visit) => way[visit].copy === copy.number);
+    const last = own.findLast((visit) => stepOfVisit[visit] <= step);
+    const next = own.find((visit) => stepOfVisit[visit] > step);
+    const isBetween = event === "egress" || last === undefined;
+    const visit = way[isBetween ? (next ?? last) : last];
+    graph.showStep({ visit: isBetween ? null : visit, graph: visit?.graph ?? 0, copies: lineOf(copy) });
   };
 
   /** Fields that the packet has changed up to the step, with its ancestors. */
   const showFields = (current) => {
-    const ancestors = new Set();
-    for (let copy = current.copy; copy; copy = copy.parent) ancestors.add(copy);
+    const ancestors = lineOf(current.copy);
     const values = new Map();
     let last = null;
     for (const { step: event, copy } of steps.slice(0, step + 1)) {
-      if (event.event !== "changed" || !ancestors.has(copy)) continue;
+      if (event.event !== "changed" || !ancestors.has(copy.number)) continue;
       values.delete(event.field);
       values.set(event.field, event);
       last = event.field;
@@ -218,12 +249,18 @@ export function createResults(actions) {
     box.replaceChildren();
     if (!chosen.trace) {
       steps = [];
+      way = [];
+      graph.showWay(way);
       box.append(element("p", "note", "The traces of the earlier packets have reached the limit; send fewer packets."));
       at("fields").replaceChildren();
       showStep(0);
       return;
     }
     steps = flattened(chosen.trace, run.states);
+    const indexes = new Map(steps.map(({ key }, index) => [key, index]));
+    way = chosen.way;
+    stepOfVisit = way.map((visit) => indexes.get(keyOf(visit)));
+    graph.showWay(way);
     let copy = null;
     for (const [index, item] of steps.entries()) {
       if (item.copy !== copy) {
@@ -268,10 +305,11 @@ export function createResults(actions) {
 
   const showView = (next) => {
     view = next;
-    for (const name of ["trace", "bytes"]) {
+    for (const name of ["trace", "graph", "bytes"]) {
       at(`tab-${name}`).setAttribute("aria-selected", String(view === name));
       at(`${name}-view`).hidden = view !== name;
     }
+    if (view === "graph") graph.update();
   };
 
   const showPacket = (next) => {
@@ -292,7 +330,9 @@ export function createResults(actions) {
     at("failures").hidden = true;
     at("scrubber").hidden = true;
     at("trace-view").hidden = true;
+    at("graph-view").hidden = true;
     at("bytes-view").hidden = true;
+    graph.clear();
     at("hint").hidden = !hint;
     if (hint) at("hint").textContent = hint;
     actions.unlight();
@@ -344,6 +384,7 @@ export function createResults(actions) {
   at("previous").addEventListener("click", () => showStep(step - 1));
   at("next").addEventListener("click", () => showStep(step + 1));
   at("tab-trace").addEventListener("click", () => showView("trace"));
+  at("tab-graph").addEventListener("click", () => showView("graph"));
   at("tab-bytes").addEventListener("click", () => showView("bytes"));
   return {
     show,
@@ -352,8 +393,9 @@ export function createResults(actions) {
       clear(hint);
     },
     /** Handles a key that no editor has taken. Returns whether it had a meaning. */
-    key(key) {
+    key(key, target) {
       if (!sent.length) return false;
+      if (view === "graph" && graph.key(key, target)) return true;
       const moves = {
         ArrowLeft: () => showStep(step - 1),
         ArrowRight: () => showStep(step + 1),
@@ -362,6 +404,7 @@ export function createResults(actions) {
         ArrowUp: () => showPacket(packet - 1),
         ArrowDown: () => showPacket(packet + 1),
         t: () => showView("trace"),
+        g: () => showView("graph"),
         b: () => showView("bytes"),
       };
       if (!moves[key]) return false;

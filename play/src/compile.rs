@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use alfirk_bmv2_json::BmV2Json;
 use alfirk_compiler::arch::Arch;
+use alfirk_compiler::bmv2::graphs;
 use alfirk_compiler::diag::{Diagnostic, Severity, SourceMap};
 use alfirk_compiler::driver::{CompileOptions, Session as Compilation};
 use alfirk_p4runtime::p4::config::v1::{match_field, P4Info};
@@ -12,6 +13,7 @@ use scapy::p4::Program;
 use serde::Serialize;
 
 use crate::files::{Document, Library, Loader};
+use crate::graph::{place, Ways};
 use crate::run::Place;
 
 /// A message about a program.
@@ -76,6 +78,8 @@ pub(crate) struct Prepared {
     pub session: Session,
     /// The program's headers.
     pub program: Option<Program>,
+    /// Control-flow graphs.
+    pub ways: Ways,
     /// Positions of parser states, by name.
     pub states: BTreeMap<String, Place>,
     /// Warnings of the compiler.
@@ -116,12 +120,14 @@ pub(crate) fn prepare(document: &Document, library: &Library) -> Result<Prepared
     let text = json.to_text();
     let records = Records {
         traces: true,
+        blocks: true,
         ..Records::default()
     };
     let session = Session::start(&text, 0, records).map_err(|text| vec![global(text)])?;
     Ok(Prepared {
         session,
         program: Program::from_json(&text).ok(),
+        ways: Ways::new(graphs(&json)),
         states: states(&json),
         messages,
     })
@@ -184,12 +190,7 @@ fn message(diagnostic: &Diagnostic, sources: &SourceMap) -> Message {
 fn states(json: &BmV2Json) -> BTreeMap<String, Place> {
     let states = json.parsers.iter().flat_map(|parser| &parser.parse_states);
     let places = states.filter_map(|state| {
-        let info = state.source_info.as_ref()?;
-        let place = Place {
-            file: info.filename.clone(),
-            line: info.line,
-            column: info.column + 1,
-        };
+        let place = place(state.source_info.as_ref()?);
         Some((state.name.clone(), place))
     });
     places.collect()

@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::compile::{prepare, Message, Prepared, Table};
 use crate::files::{Document, Library};
 use crate::frame::{describe, dissect, Frame};
+use crate::graph::{draw, Drawing};
 use crate::language::Language;
 use crate::limits;
 use crate::run::{run, Run};
@@ -35,6 +36,11 @@ pub enum Request {
     },
     /// Compiles a program, and returns its tables and headers.
     Interface {
+        /// The program.
+        document: Document,
+    },
+    /// Compiles a program, and draws its control-flow graphs.
+    Graphs {
         /// The program.
         document: Document,
     },
@@ -88,6 +94,11 @@ pub enum Reply {
         layers: Vec<LayerForm>,
         /// Warnings.
         messages: Vec<Message>,
+    },
+    /// Control-flow graphs of parsers and pipelines.
+    Graphs {
+        /// The drawings, to whose indexes the ways of packets refer.
+        graphs: Vec<Drawing>,
     },
     /// A frame.
     Frame {
@@ -188,6 +199,12 @@ impl Engine {
                     tables: prepared.tables(),
                     layers: layers(&prepared),
                     messages: prepared.messages.clone(),
+                },
+                Err(messages) => Reply::Faulty { messages },
+            },
+            Request::Graphs { document } => match self.program(document)? {
+                Ok(prepared) => Reply::Graphs {
+                    graphs: draw(prepared.ways.graphs())?,
                 },
                 Err(messages) => Reply::Faulty { messages },
             },

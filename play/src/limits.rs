@@ -18,6 +18,9 @@ pub const CAPTURE_BYTES: usize = 512 << 10;
 /// Maximum number of steps that the traces of one run have together.
 pub const TRACE_STEPS: usize = 20_000;
 
+/// Maximum number of nodes of a control-flow graph that is drawn.
+pub const GRAPH_NODES: usize = 3000;
+
 /// Maximum number of packets that are returned for one packet sent.
 pub const OUTPUTS: usize = 256;
 

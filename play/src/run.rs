@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::compile::{Message, Prepared};
 use crate::frame::{describe, dissect, Frame};
+use crate::graph::Visit;
 use crate::limits;
 
 /// A position in the P4 source.
@@ -64,6 +65,8 @@ pub struct Sent {
     /// The trace; `None` if the traces of earlier packets have reached the limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<PacketTree>,
+    /// The way of the packet and its copies through the control-flow graphs.
+    pub way: Vec<Visit>,
 }
 
 /// A packet that left the switch.
@@ -112,7 +115,8 @@ pub(crate) fn run(prepared: &Prepared, test: &str) -> Result<Run, String> {
             Command::Packet { port, data } => {
                 let is_kept = trace.len() <= steps_left;
                 steps_left = steps_left.saturating_sub(trace.len());
-                let trace = is_kept.then(|| trees(&trace).into_iter().next()).flatten();
+                let mut trace = is_kept.then(|| trees(&trace).into_iter().next()).flatten();
+                let way = trace.as_mut().map(|tree| prepared.ways.follow(tree));
                 let packet = dissect(data, prepared.program.as_ref());
                 let mut outputs = Vec::new();
                 let mut omitted_outputs = 0;
@@ -132,6 +136,7 @@ pub(crate) fn run(prepared: &Prepared, test: &str) -> Result<Run, String> {
                     outputs,
                     omitted_outputs,
                     trace,
+                    way: way.unwrap_or_default(),
                 })
             }
             _ => None,

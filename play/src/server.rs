@@ -28,12 +28,13 @@ use crate::limits;
 use crate::workers::Pool;
 
 /// Files of the page: path, content type and bytes.
-const PAGE_FILES: [(&str, &str, &str); 8] = [
+const PAGE_FILES: [(&str, &str, &str); 9] = [
     ("/style.css", CSS, include_str!("../page/style.css")),
     ("/main.js", SCRIPT, include_str!("../page/main.js")),
     ("/server.js", SCRIPT, include_str!("../page/server.js")),
     ("/editor.js", SCRIPT, include_str!("../page/editor.js")),
     ("/forms.js", SCRIPT, include_str!("../page/forms.js")),
+    ("/graph.js", SCRIPT, include_str!("../page/graph.js")),
     ("/trace.js", SCRIPT, include_str!("../page/trace.js")),
     (
         "/codemirror.js",

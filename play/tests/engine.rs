@@ -4,7 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use alfirk_compiler::on_deep_stack;
-use alfirk_play::{limits, Document, Engine, Executed, Library, Reply, Request, Run};
+use alfirk_play::{
+    limits, Document, Drawing, Engine, Executed, Library, Reply, Request, Run, Sent,
+};
 
 /// The files that the command embeds, as `cli/build.rs` collects them.
 fn library() -> Library {
@@ -49,6 +51,13 @@ fn run(document: Document, test: &str) -> Run {
     match reply(Request::Run { document, test }) {
         Reply::Run(run) => *run,
         other => panic!("{other:?}"),
+    }
+}
+
+fn graphs(document: Document) -> Result<Vec<Drawing>, String> {
+    match reply(Request::Graphs { document }) {
+        Reply::Graphs { graphs } => Ok(graphs),
+        other => Err(error(other)),
     }
 }
 
@@ -103,12 +112,16 @@ fn every_example_with_a_test_passes_it_except_starters_of_labs() {
         let test = library.text(example.test.as_ref()?)?.to_owned();
         let text = library.text(&example.main)?;
         let document = Document::of(&example.main, text);
-        Some((example, Request::Run { document, test }))
+        let graphs = Request::Graphs {
+            document: document.clone(),
+        };
+        Some((example, [Request::Run { document, test }, graphs]))
     });
     let (examples, requests): (Vec<_>, Vec<_>) = requests.unzip();
-    for (example, reply) in examples.iter().zip(replies(requests)) {
-        let Reply::Run(run) = reply else {
-            panic!("{}: {reply:?}", example.main);
+    let replies = replies(requests.into_iter().flatten().collect());
+    for (example, replies) in examples.iter().zip(replies.chunks(2)) {
+        let [Reply::Run(run), Reply::Graphs { graphs }] = replies else {
+            panic!("{}: {replies:?}", example.main);
         };
         // The starter of "minimum" forwards packets correctly; its task is the accesses to registers.
         let is_starter =
@@ -131,9 +144,61 @@ fn every_example_with_a_test_passes_it_except_starters_of_labs() {
             "{}: each packet has a trace",
             example.main
         );
+        for sent in sent {
+            check_way(sent, graphs, &example.main);
+        }
         tested += 1;
     }
     assert!(tested > 40, "{tested} examples");
+}
+
+/// Checks that the way of a packet is connected, begins at the first node of a block, and has all conditions, tables and states of the
+/// trace.
+fn check_way(sent: &Sent, graphs: &[Drawing], name: &str) {
+    for (at, visit) in sent.way.iter().enumerate() {
+        let Some(edge) = visit.edge else { continue };
+        let edge = &graphs[visit.graph].edges[edge];
+        let before = &sent.way[at - 1];
+        assert_eq!(
+            (before.copy, before.graph, before.node, visit.node),
+            (visit.copy, visit.graph, edge.from, edge.to),
+            "{name}: {visit:?}"
+        );
+    }
+    let mut copies = vec![sent.trace.as_ref().unwrap()];
+    while let Some(copy) = copies.pop() {
+        copies.extend(&copy.copies);
+        for (step, event) in copy.steps.iter().enumerate() {
+            let event = serde_json::to_value(event).unwrap();
+            let kind = event["event"].as_str().unwrap();
+            let here = sent.way.iter();
+            let here: Vec<_> = here
+                .filter(|visit| (visit.copy, visit.step) == (copy.copy, step))
+                .collect();
+            let node = |last: &alfirk_play::Visit| &graphs[last.graph].nodes[last.node];
+            match kind {
+                "condition" | "table" => {
+                    let node = node(
+                        here.iter()
+                            .find(|visit| node(visit).kind == kind)
+                            .unwrap_or_else(|| panic!("{name}: {event}")),
+                    );
+                    let line = node.place.as_ref().map(|place| place.line);
+                    assert_eq!(event["source"]["line"].as_u64(), line, "{name}: {event}");
+                }
+                "parsed" => {
+                    let states = event["states"].as_array().unwrap();
+                    for (number, state) in states.iter().enumerate() {
+                        let visit = here.iter().find(|visit| visit.state == Some(number));
+                        let visit = visit.unwrap_or_else(|| panic!("{name}: {event}"));
+                        assert_eq!(&node(visit).title, state, "{name}: {event}");
+                    }
+                }
+                "block" => panic!("{name}: {event}"),
+                _ => {}
+            }
+        }
+    }
 }
 
 #[test]
@@ -177,6 +242,31 @@ fn a_packet_has_its_way_its_bytes_and_its_changes() {
         (&true.into(), &12.into())
     );
     assert_eq!(run.states["start"].line, 7);
+    let graphs = graphs(reflector()).unwrap();
+    let way: Vec<String> = sent
+        .way
+        .iter()
+        .map(|visit| {
+            let graph = &graphs[visit.graph];
+            let node = &graph.nodes[visit.node];
+            let action = visit
+                .action
+                .map(|own| node.lines.iter().find(|line| line.action == Some(own)));
+            let action = action.flatten().map_or("", |line| &line.text);
+            format!("{} {} {action}", graph.name, node.title)
+        })
+        .collect();
+    assert_eq!(
+        way,
+        [
+            "parser start ",
+            "parser accept ",
+            "ingress I.values set",
+            "ingress sm.egress_spec = 1 ",
+            "ingress end ",
+            "egress end ",
+        ]
+    );
     let missed = miss.sent.as_ref().unwrap();
     assert_eq!(missed.outputs[0].changes, []);
 }

@@ -136,6 +136,41 @@ def a_program_is_written_and_a_packet_is_traced(browser: Browser, page: str) -> 
     assert all(url.startswith((page, "about:", "data:", "blob:")) for url in browser.loaded), browser.loaded
 
 
+def the_way_of_a_packet_is_lit_in_the_graph(browser: Browser, page: str) -> None:
+    browser.open(page)
+    _type(browser, "program", PROGRAM)
+    _type(
+        browser,
+        "test",
+        "add stations hdr.ethernet.dst:02:00:00:00:00:05 forward(port:3)\npacket 0 020000000005 020000000009 1234\n",
+    )
+    _run(browser)
+    browser.value("document.activeElement.blur()")
+    browser.key("g")
+    browser.wait("document.querySelector('#graph .node')")
+    blocks = "[...document.querySelectorAll('#blocks button')]"
+    assert browser.value(f"{blocks}.map((tab) => tab.textContent)") == ["parser", "ingress", "egress"]
+    # The scrubber's step is at the table: its node is marked, the action and the edges of the way are lit.
+    steps = _steps(browser)
+    for _ in range(next(number for number, step in enumerate(steps) if step.startswith("table "))):
+        browser.key("ArrowRight")
+    assert browser.value(f"{blocks}.find((tab) => tab.ariaSelected === 'true').textContent") == "ingress"
+    assert browser.value("document.querySelector('#graph .now title').textContent") == "I.stations"
+    lit = "[...document.querySelectorAll('#graph .action.lit')].map((row) => row.textContent)"
+    assert browser.value(lit) == ["forward"]
+    assert browser.value("document.querySelectorAll('#graph .edge.lit').length") == 1
+    # A node is chosen by keys: the state's step and its line.
+    browser.value(f"{blocks}[0].click()")
+    browser.value("document.querySelector('#graph .node.state').focus()")
+    browser.key("ArrowDown")
+    assert browser.value("document.activeElement.querySelector('title').textContent") == "accept"
+    browser.key("ArrowUp")
+    browser.key("Enter")
+    assert browser.text("#step-number").startswith("step 2 of")
+    assert "state start" in browser.text("#program .lit")
+    assert browser.troubles == []
+
+
 def errors_are_shown_while_typing(browser: Browser, page: str) -> None:
     browser.open(page)
     _type(browser, "program", PROGRAM.replace("sm.egress_spec = port", "sm.egress_spec = prt"))
