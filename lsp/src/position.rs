@@ -1,8 +1,6 @@
 //! Converts paths and positions. In the protocol, a file is a URI, and a position is a line and a UTF-16 code unit,
 //! both from 0.
 
-use std::ffi::OsString;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -16,7 +14,21 @@ pub fn path_of(uri: &Uri) -> Option<PathBuf> {
     // Skip the host name, which is usually empty.
     let path = &rest[rest.find('/')?..];
     let decoded = percent_decode_str(path).collect();
-    Some(PathBuf::from(OsString::from_vec(decoded)))
+    path_from(decoded)
+}
+
+/// Returns the path with these bytes.
+#[cfg(unix)]
+fn path_from(bytes: Vec<u8>) -> Option<PathBuf> {
+    use std::os::unix::ffi::OsStringExt;
+
+    Some(PathBuf::from(std::ffi::OsString::from_vec(bytes)))
+}
+
+/// Returns the path with these bytes; `None` if they are not UTF-8, which paths are in WebAssembly.
+#[cfg(not(unix))]
+fn path_from(bytes: Vec<u8>) -> Option<PathBuf> {
+    String::from_utf8(bytes).ok().map(PathBuf::from)
 }
 
 /// Bytes that are percent-encoded in URIs: all but letters, digits, `/` and the unreserved `-._~` (RFC 3986, section
@@ -30,7 +42,7 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
 
 /// Returns the `file:` URI of a path; `None` if the path cannot be expressed as a URI.
 pub fn uri_of(path: &Path) -> Option<Uri> {
-    let path = percent_encode(path.as_os_str().as_bytes(), ESCAPED);
+    let path = percent_encode(path.as_os_str().as_encoded_bytes(), ESCAPED);
     Uri::from_str(&format!("file://{path}")).ok()
 }
 
