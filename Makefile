@@ -37,7 +37,7 @@ GLIBC := $(shell uname -m)-unknown-linux-gnu
 COMPLETIONS := bash-completion/completions zsh/site-functions fish/vendor_completions.d
 
 .DEFAULT_GOAL := help
-.PHONY: help build quick run test bench notebooks book contract model tofino tofino-compare soak mininet ptf interop interop-speed guest-image install dist dist-check deb static static-glibc static-musl wheel image-check tutorials install-library uninstall fmt lint clean lock setup setup-interop build-verbs
+.PHONY: help build quick run test bench notebooks book play-wasm contract model tofino tofino-compare soak mininet ptf interop interop-speed guest-image install dist dist-check deb static static-glibc static-musl wheel image-check tutorials install-library uninstall fmt lint clean lock setup setup-interop build-verbs
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,6 +62,10 @@ notebooks: quick setup ## Execute the notebooks of labs/notebooks, and compare w
 
 book: ## Build the book of docs/book into target/book (cargo install mdbook --locked)
 	@python3 docs/book/build.py
+
+play-wasm: setup ## Build the playground into target/play-wasm, for any static web server; CHECK=1 also tries it in a browser, SOLUTIONS=0 leaves out the solutions of the labs
+	@$(PYTHON) tools/play_wasm.py $(if $(filter 0,$(SOLUTIONS)),--without-solutions)
+	@$(if $(CHECK),$(PYTHON) -m pytest --quiet play/tests/wasm_test.py)
 
 contract: ## Generate contract/ and other files with the numbers that data plane, controller, tests and Wireshark's dissector share
 	@ALFIRK_WRITE_CONTRACT=1 $(CARGO) test --quiet --package alfirk-compiler --test contract

@@ -124,6 +124,18 @@ pub enum Reply {
     },
 }
 
+/// Encodes a reply as JSON in one line; an error in its place if it exceeds the limit.
+pub(crate) fn encoded(reply: &Reply) -> Vec<u8> {
+    let encode = |reply: &Reply| serde_json::to_vec(reply).unwrap_or_default();
+    let bytes = encode(reply);
+    if bytes.len() <= limits::REPLY_BYTES {
+        return bytes;
+    }
+    let (size, limit) = (bytes.len() >> 20, limits::REPLY_BYTES >> 20);
+    let text = format!("the result has {size} MiB; the limit is {limit} MiB: send fewer packets");
+    encode(&Reply::Error { text })
+}
+
 /// A layer that a packet may have.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LayerForm {

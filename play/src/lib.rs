@@ -3,6 +3,7 @@
 //! * [`Engine`] has no I/O: it takes one [`Request`] and returns one [`Reply`]. It reads included files from the request and from
 //!   its [`Library`], so that no file of the machine is reachable.
 //! * [`limits`]: sizes of requests and results.
+//! * `wasm`: the engine as a WebAssembly module, for a page that needs no server (`make play-wasm`).
 //! * `server` and `workers` (feature `server`): the HTTP server, and the processes that run the engine. A process that takes too
 //!   long or too much memory is ended, and does not affect others.
 
@@ -14,6 +15,8 @@ mod graph;
 mod language;
 pub mod limits;
 mod run;
+#[cfg(target_arch = "wasm32")]
+mod wasm;
 #[cfg(feature = "server")]
 pub mod server;
 #[cfg(feature = "server")]

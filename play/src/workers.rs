@@ -15,7 +15,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::Semaphore;
 
-use crate::engine::{Engine, Reply, Request};
+use crate::engine::{encoded, Engine, Request};
 use crate::limits;
 
 /// Executes requests from `input`, one JSON object per line, and writes a reply to each to `output`, until the input ends.
@@ -36,15 +36,8 @@ pub fn work(
             return Ok(());
         }
         let request: Request = serde_json::from_slice(&line)?;
-        let mut reply = Vec::new();
-        encode(&engine.reply(&request), &mut reply)?;
-        if reply.len() > limits::REPLY_BYTES {
-            let (size, limit) = (reply.len() >> 20, limits::REPLY_BYTES >> 20);
-            let text =
-                format!("the result has {size} MiB; the limit is {limit} MiB: send fewer packets");
-            reply.clear();
-            encode(&Reply::Error { text }, &mut reply)?;
-        }
+        let mut reply = encoded(&engine.reply(&request));
+        reply.push(b'\n');
         output.write_all(&reply)?;
         output.flush()?;
     }
