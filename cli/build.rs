@@ -18,6 +18,7 @@ fn main() {
         &["labs", "compiler/tests/programs"],
         &["p4", "stf"],
     );
+    tables += &table(&root, "TOPOLOGIES", &["topologies"], &["yaml"]);
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
     fs::write(out.join("p4src.rs"), tables).expect("OUT_DIR is writable");
 }

@@ -354,3 +354,49 @@ fn a_missing_program_and_a_used_port_are_one_line() {
     let address = used.local_addr().unwrap().to_string();
     refused(&["--listen", &address], 1, &address);
 }
+
+/// Requests a run of a fabric: a message of 8 KiB to all hosts of the smallest topology.
+fn fabric_of(document: &Value, loss: f64, switch: usize) -> Value {
+    let spec = json!({
+        "topology": "/topologies/testbed.yaml", "group": 4, "bytes": 8192, "loss": loss, "seed": 1
+    });
+    json!({ "do": "fabric", "document": document, "spec": spec, "switch": switch })
+}
+
+#[test]
+fn a_fabric_runs_the_program_and_each_switch_has_its_packets() {
+    let server = Playground::start(&[]);
+    let session = server.session();
+    let listed = server.execute(&session, &json!({ "do": "topologies" }));
+    let paths = listed["paths"].as_array().unwrap();
+    assert!(
+        paths.contains(&json!("/topologies/testbed.yaml")),
+        "{listed}"
+    );
+    let data_plane = json!({ "main": "/p4src/v1model/main.p4", "files": {} });
+    let reply = server.execute(&session, &fabric_of(&data_plane, 0.0, 0));
+    assert_eq!(reply["is"], "fabric", "{reply}");
+    let summary = reply["summary"].as_str().unwrap();
+    assert!(summary.starts_with("3 of 3 receivers"), "{summary}");
+    let packets = reply["run"]["executed"].as_array().unwrap();
+    assert_eq!(reply["switches"][0]["packets"], packets.len());
+    // Packets of data are replicated by a table's action, in the order of time.
+    let group = |packet: &&Value| {
+        let steps = packet["sent"]["trace"]["steps"].as_array().unwrap();
+        let is_replicated = steps.iter().any(|step| step["event"] == "multicast");
+        is_replicated && packet["sent"]["left"].as_array().unwrap().len() >= 3
+    };
+    let data: Vec<&Value> = packets.iter().filter(group).collect();
+    assert_eq!(data.len(), 2, "{summary}: one for each 4 KiB");
+    let way = data[0]["sent"]["way"].as_array().unwrap();
+    assert!(way.iter().any(|visit| visit["action"].is_u64()), "{way:?}");
+    // The same seed gives the same packets.
+    let again = server.execute(&session, &fabric_of(&data_plane, 0.0, 0));
+    assert_eq!(again, reply);
+    // What cannot run is one line.
+    error(&server.execute(&session, &fabric_of(&data_plane, 0.0, 9)));
+    error(&server.execute(&session, &fabric_of(&data_plane, 0.9, 0)));
+    let other = run_of(&program(1, ""))["document"].clone();
+    let refused = error(&server.execute(&session, &fabric_of(&other, 0.0, 0)));
+    assert!(refused.contains("p4src"), "{refused}");
+}

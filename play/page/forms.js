@@ -121,6 +121,47 @@ export function createPacketForm(context) {
   };
 }
 
+/**
+ * The form for runs of fabrics, and the list of their switches. `context`: `run(request)` executes and shows a request, and returns its reply.
+ * Returns a function that offers topologies, by their paths.
+ */
+export function createFabricForm(context) {
+  const show = async (spec, index) => {
+    const reply = await context.run({ do: "fabric", spec, switch: index });
+    if (!reply) return;
+    const tabs = reply.switches.map(({ name, packets }, number) => {
+      const tab = element("button", "", `${name} `, element("span", "count", String(packets)));
+      tab.setAttribute("role", "tab");
+      tab.setAttribute("aria-selected", String(number === index));
+      tab.title = `${packets} packets`;
+      tab.addEventListener("click", () => show(spec, number));
+      return tab;
+    });
+    at("switches").replaceChildren(...tabs);
+    at("switches").hidden = false;
+  };
+  at("fabric").addEventListener("click", () => {
+    at("fabric-dialog").returnValue = "";
+    at("fabric-dialog").showModal();
+  });
+  at("fabric-dialog").addEventListener("close", () => {
+    if (at("fabric-dialog").returnValue !== "run") return;
+    const number = (id) => Number(at(id).value) || 0;
+    const spec = {
+      topology: at("topology").value, group: number("fabric-group"), bytes: number("fabric-bytes"), loss: number("fabric-loss"),
+      seed: number("fabric-seed"),
+    };
+    show(spec, 0);
+  });
+  return (paths) => {
+    const nameOf = (path) => path.split("/").pop().replace(/\.yaml$/, "");
+    at("topology").replaceChildren(...paths.map((path) => new Option(nameOf(path), path)));
+    const first = paths.find((path) => nameOf(path) === "leaf-spine");
+    if (first) at("topology").value = first;
+    at("fabric").hidden = !paths.length;
+  };
+}
+
 const KEY_HINTS = {
   exact: "value, such as 10.0.0.1 or 0x800",
   lpm: "value/length, such as 10.0.0.0/8",

@@ -63,6 +63,7 @@ export function createGraph(actions) {
     shown = -1;
     box.replaceChildren();
     at("blocks").replaceChildren();
+    at("graph-note").textContent = "";
   };
 
   const resize = () => {

@@ -1,7 +1,7 @@
 // The page of the playground: the program, the test and the results.
 
 import { createEditor } from "./editor.js";
-import { createEntryForm, createPacketForm } from "./forms.js";
+import { createEntryForm, createFabricForm, createPacketForm } from "./forms.js";
 import * as server from "./server.js";
 import { createResults, element } from "./trace.js";
 
@@ -22,9 +22,10 @@ const report = (text, isBad = false) => {
 /** Returns a function that reports the error of an asynchronous one. */
 const guarded = (action) => async (...values) => {
   try {
-    await action(...values);
+    return await action(...values);
   } catch (error) {
     report(error.message, true);
+    return null;
   }
 };
 
@@ -156,7 +157,8 @@ async function check() {
 }
 
 let runs = 0;
-const run = guarded(async () => {
+/** Executes a request that runs the program, and shows its packets. Returns the reply, if it is one, and the latest. */
+const execute = guarded(async (request) => {
   runs += 1;
   const number = runs;
   document.body.dataset.run = "";
@@ -164,18 +166,20 @@ const run = guarded(async () => {
   const start = performance.now();
   try {
     const sent = currentDocument();
-    const reply = await server.execute({ do: "run", document: sent, test: project.test });
-    if (number !== runs) return;
+    const reply = await server.execute({ ...request, document: sent });
+    if (number !== runs) return null;
     ran = sent;
+    at("switches").hidden = true;
     if (reply.is === "faulty") {
       const messages = reply.messages.map(({ severity, text, place }) => ({ path: place?.file ?? "", line: place?.line, column: place?.column, severity, text }));
       drawProblems(messages);
       results.clear("The program has errors; correct them first.");
       report("the program has errors", true);
-    } else {
-      results.show(reply);
-      report(`run in ${Math.round(performance.now() - start)} ms`);
+      return null;
     }
+    results.show(reply.is === "fabric" ? { ...reply.run, summary: reply.summary } : reply);
+    report(`run in ${Math.round(performance.now() - start)} ms`);
+    return reply;
   } catch (error) {
     results.clear(error.message);
     throw error;
@@ -183,6 +187,7 @@ const run = guarded(async () => {
     if (number === runs) document.body.dataset.run = String(number);
   }
 });
+const run = () => execute({ do: "run", test: project.test });
 
 /** Opens a project in place of the current one. */
 function openProject(opened) {
@@ -261,6 +266,7 @@ const context = {
 };
 const packetForm = createPacketForm(context);
 const entryForm = createEntryForm(context);
+const offerFabrics = createFabricForm({ run: execute });
 
 async function format() {
   if (!isOwn(shownFile)) return;
@@ -308,6 +314,7 @@ document.addEventListener("keydown", (event) => {
 
 const start = guarded(async () => {
   const [opened, offered] = await Promise.all([server.openSession(), server.examples()]);
+  server.execute({ do: "topologies" }).then(({ paths }) => offerFabrics(paths), () => {});
   at("examples").append(new Option("choose…", ""));
   const groups = new Map();
   for (const [index, example] of offered.entries()) {

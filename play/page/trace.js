@@ -280,12 +280,12 @@ export function createResults(actions) {
   };
 
   const showBytes = () => {
-    const { frame, outputs, omitted_outputs: omitted } = sent[packet].sent;
+    const { frame, outputs, left, omitted_outputs: omitted } = sent[packet].sent;
     const box = at("bytes-view");
     box.replaceChildren();
     if (!outputs.length) {
       box.append(element("h3", "", `In: port ${sent[packet].sent.port}`), dump(frame, null, ""), fieldTable(frame, null));
-      box.append(element("p", "note", "No packet has left the switch."));
+      box.append(element("p", "note", left?.length ? "The bytes of packets that leave a switch of a fabric are not kept." : "No packet has left the switch."));
     }
     for (const output of outputs) {
       const count = output.changes.length;
@@ -347,17 +347,18 @@ export function createResults(actions) {
     sent = result.executed.filter((line) => line.sent);
     const failures = result.failures;
     at("verdict").className = failures.length ? "bad" : result.has_checks ? "good" : "note";
-    const passed = result.has_checks ? "test passed" : "the test checks nothing";
+    const passed = result.summary ?? (result.has_checks ? "test passed" : "the test checks nothing");
     at("verdict").textContent = failures.length ? `${failures.length} ${failures.length === 1 ? "check" : "checks"} failed` : passed;
     at("failures").hidden = !failures.length;
     for (const [line, text] of failures) at("failures").append(element("li", "", line ? `line ${line}: ${text}` : text));
     for (const [index, line] of sent.entries()) {
-      const { port, frame, outputs, omitted_outputs: omitted } = line.sent;
-      const ports = outputs.slice(0, 8).map((output) => output.port).join(", ") + (outputs.length > 8 || omitted ? ", …" : "");
+      const { port, frame, outputs, left, omitted_outputs: omitted } = line.sent;
+      const all = left ?? outputs.map((output) => output.port);
+      const ports = all.slice(0, 8).join(", ") + (all.length > 8 || omitted ? ", …" : "");
       const names = frame.layers.map((layer) => layer.name).join(" / ");
       const row = element(
-        "li", "", element("span", "line", `line ${line.line}`), element("span", "way", `port ${port} → `),
-        element("span", outputs.length ? "good" : "bad", outputs.length ? `port ${ports}` : "nowhere"), element("span", "layers", names),
+        "li", "", element("span", "line", line.at ?? `line ${line.line}`), element("span", "way", `port ${port} → `),
+        element("span", all.length ? "good" : "bad", all.length ? `port ${ports}` : "nowhere"), element("span", "layers", names),
       );
       const button = element("button", "small", "Expect this");
       button.title = "add what left the switch to the test, as expected packets";
@@ -365,7 +366,7 @@ export function createResults(actions) {
         event.stopPropagation();
         actions.expect(line);
       });
-      row.append(button);
+      if (!left) row.append(button);
       row.tabIndex = 0;
       row.addEventListener("click", () => showPacket(index));
       row.addEventListener("keydown", (event) => {
@@ -376,7 +377,7 @@ export function createResults(actions) {
     if (sent.length) showPacket(selected);
     else {
       at("hint").hidden = false;
-      at("hint").textContent = "The test sends no packet; add one with “Add packet…”.";
+      at("hint").textContent = result.summary ? "The switch has received no packet." : "The test sends no packet; add one with “Add packet…”.";
     }
   };
 

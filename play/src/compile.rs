@@ -133,7 +133,7 @@ pub(crate) fn prepare(document: &Document, library: &Library) -> Result<Prepared
     })
 }
 
-fn options(document: &Document, arch: Arch) -> CompileOptions {
+pub(crate) fn options(document: &Document, arch: Arch) -> CompileOptions {
     let mut options = CompileOptions::new(&document.main);
     options.preprocessor.include_dirs = Library::include_dirs().map(Into::into).into();
     options.actions_share_names = true;
@@ -142,7 +142,7 @@ fn options(document: &Document, arch: Arch) -> CompileOptions {
 }
 
 /// Returns the architecture whose file the program includes; v1model by default.
-fn arch_of(document: &Document, loader: &Loader<'_>) -> Result<Arch, String> {
+pub(crate) fn arch_of(document: &Document, loader: &Loader<'_>) -> Result<Arch, String> {
     let mut compilation = Compilation::new(options(document, Arch::V1MODEL));
     let read = compilation.tokens(loader);
     read.map_err(|error| format!("{}: {error}", document.main))?;

@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::compile::{prepare, Message, Prepared, Table};
+#[cfg(feature = "fabric")]
+use crate::files::Loader;
 use crate::files::{Document, Library};
 use crate::frame::{describe, dissect, Frame};
 use crate::graph::{draw, Drawing};
@@ -63,6 +65,17 @@ pub enum Request {
         /// The file (pcap or pcapng) in hexadecimal.
         data: String,
     },
+    /// Returns the topologies of fabrics.
+    Topologies,
+    /// Broadcasts a message in a fabric of switches with the program, and returns the packets of one switch.
+    Fabric {
+        /// The program.
+        document: Document,
+        /// The run.
+        spec: FabricSpec,
+        /// Index of the switch whose packets are returned.
+        switch: usize,
+    },
     /// Runs a test on a program.
     Run {
         /// The program.
@@ -110,6 +123,20 @@ pub enum Reply {
         /// The frames in hexadecimal.
         frames: Vec<String>,
     },
+    /// Topologies of fabrics.
+    Topologies {
+        /// Their paths in the library; none if this playground has no fabrics.
+        paths: Vec<String>,
+    },
+    /// A run of a fabric.
+    Fabric {
+        /// Result of the transfer.
+        summary: String,
+        /// The switches.
+        switches: Vec<SwitchCount>,
+        /// The packets of the selected switch, in the form of a test's.
+        run: Box<Run>,
+    },
     /// The results of a test.
     Run(Box<Run>),
     /// The program has errors.
@@ -134,6 +161,30 @@ pub(crate) fn encoded(reply: &Reply) -> Vec<u8> {
     let (size, limit) = (bytes.len() >> 20, limits::REPLY_BYTES >> 20);
     let text = format!("the result has {size} MiB; the limit is {limit} MiB: send fewer packets");
     encode(&Reply::Error { text })
+}
+
+/// A run of a fabric in virtual time: the first hosts of a topology are a group, and the first of them broadcasts a message.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FabricSpec {
+    /// Path of the topology in the library.
+    pub topology: String,
+    /// Number of hosts of the group.
+    pub group: usize,
+    /// Size of the message in bytes.
+    pub bytes: usize,
+    /// Probability that a link loses a frame.
+    pub loss: f64,
+    /// Seed of all randomness.
+    pub seed: u64,
+}
+
+/// A switch of a fabric.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SwitchCount {
+    /// Name in the topology.
+    pub name: String,
+    /// Number of traced packets.
+    pub packets: usize,
 }
 
 /// A layer that a packet may have.
@@ -163,6 +214,9 @@ pub struct Engine {
     programs: Vec<(Document, Compiled)>,
     /// Language servers, the most recently used last.
     languages: Vec<Language>,
+    /// The last run of a fabric.
+    #[cfg(feature = "fabric")]
+    fabric: Option<(Document, FabricSpec, Rc<crate::fabric::FabricRun>)>,
 }
 
 impl Engine {
@@ -172,6 +226,8 @@ impl Engine {
             library,
             programs: Vec::new(),
             languages: Vec::new(),
+            #[cfg(feature = "fabric")]
+            fabric: None,
         }
     }
 
@@ -266,10 +322,68 @@ impl Engine {
                     frames: frames.collect(),
                 }
             }
+            Request::Topologies => Reply::Topologies {
+                #[cfg(feature = "fabric")]
+                paths: crate::fabric::topologies(&self.library),
+                #[cfg(not(feature = "fabric"))]
+                paths: Vec::new(),
+            },
+            #[cfg(feature = "fabric")]
+            Request::Fabric {
+                document,
+                spec,
+                switch,
+            } => match self.program(document)? {
+                Ok(prepared) => self.fabric(document, spec, *switch, &prepared)?,
+                Err(messages) => Reply::Faulty { messages },
+            },
+            #[cfg(not(feature = "fabric"))]
+            Request::Fabric { .. } => return Err("this playground has no fabrics".to_owned()),
             Request::Run { document, test } => match self.program(document)? {
                 Ok(prepared) => Reply::Run(Box::new(run(&prepared, test)?)),
                 Err(messages) => Reply::Faulty { messages },
             },
+        })
+    }
+
+    #[cfg(feature = "fabric")]
+    fn fabric(
+        &mut self,
+        document: &Document,
+        spec: &FabricSpec,
+        switch: usize,
+        prepared: &Prepared,
+    ) -> Result<Reply, String> {
+        use crate::compile::{arch_of, options};
+        use crate::fabric::{run, shown};
+
+        let kept = self.fabric.as_ref();
+        let kept = kept.filter(|kept| kept.0 == *document && kept.1 == *spec);
+        let fabric = match kept {
+            Some((_, _, fabric)) => fabric.clone(),
+            None => {
+                let loader = Loader {
+                    document,
+                    library: &self.library,
+                };
+                let options = options(document, arch_of(document, &loader)?);
+                let fabric = Rc::new(run(options, document, &self.library, spec)?);
+                self.fabric = Some((document.clone(), spec.clone(), fabric.clone()));
+                fabric
+            }
+        };
+        let Some((_, packets)) = fabric.switches.get(switch) else {
+            let count = fabric.switches.len();
+            return Err(format!("there is no switch {switch}; there are {count}"));
+        };
+        let switches = fabric.switches.iter().map(|(name, packets)| SwitchCount {
+            name: name.clone(),
+            packets: packets.len(),
+        });
+        Ok(Reply::Fabric {
+            summary: fabric.summary.clone(),
+            switches: switches.collect(),
+            run: Box::new(shown(packets, prepared)),
         })
     }
 

@@ -97,6 +97,12 @@ impl Library {
         [INCLUDED]
     }
 
+    /// Paths of the files of the library.
+    #[cfg(feature = "fabric")]
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &str> {
+        self.files.keys().map(String::as_str)
+    }
+
     /// Returns the text of a file of the library, or of the architectures (`<p4include>/core.p4`).
     pub fn text(&self, path: &str) -> Option<&str> {
         if let Some(name) = path.strip_prefix(SHIPPED) {

@@ -9,21 +9,23 @@
 
 mod compile;
 mod engine;
+#[cfg(feature = "fabric")]
+mod fabric;
 mod files;
 mod frame;
 mod graph;
 mod language;
 pub mod limits;
 mod run;
-#[cfg(target_arch = "wasm32")]
-mod wasm;
 #[cfg(feature = "server")]
 pub mod server;
+#[cfg(target_arch = "wasm32")]
+mod wasm;
 #[cfg(feature = "server")]
 pub mod workers;
 
 pub use compile::{Action, Key, Message, Parameter, Table};
-pub use engine::{Engine, LayerForm, Reply, Request};
+pub use engine::{Engine, FabricSpec, LayerForm, Reply, Request, SwitchCount};
 pub use files::{Document, Example, Library};
 pub use frame::{Frame, FrameField, FrameLayer};
 pub use graph::{Drawing, DrawnEdge, DrawnNode, NodeLine, Visit};

@@ -24,6 +24,12 @@ pub const GRAPH_NODES: usize = 3000;
 /// Maximum number of packets that are returned for one packet sent.
 pub const OUTPUTS: usize = 256;
 
+/// Maximum size of the message of a fabric in bytes.
+pub const MESSAGE_BYTES: usize = 256 << 10;
+
+/// Maximum number of packets of each switch of a fabric that are traced.
+pub const SWITCH_PACKETS: usize = 200;
+
 /// Maximum size of a request in bytes: a program and a test, with the escapes of JSON.
 pub const REQUEST_BYTES: usize = 3 << 20;
 

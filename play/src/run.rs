@@ -43,6 +43,9 @@ pub struct Run {
 pub struct Executed {
     /// Line of the test, from 1.
     pub line: usize,
+    /// Time at which the packet was received, in a fabric.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
     /// Why the line was not executed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -60,6 +63,9 @@ pub struct Sent {
     pub frame: Frame,
     /// Packets that left, by port.
     pub outputs: Vec<Output>,
+    /// Ports of the packets that left, in a fabric, where their bytes are not kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left: Option<Vec<u32>>,
     /// Number of packets that left and are not in `outputs`, because there are too many.
     pub omitted_outputs: usize,
     /// The trace; `None` if the traces of earlier packets have reached the limit.
@@ -134,6 +140,7 @@ pub(crate) fn run(prepared: &Prepared, test: &str) -> Result<Run, String> {
                     port: *port,
                     frame: describe(data, &packet),
                     outputs,
+                    left: None,
                     omitted_outputs,
                     trace,
                     way: way.unwrap_or_default(),
@@ -144,6 +151,7 @@ pub(crate) fn run(prepared: &Prepared, test: &str) -> Result<Run, String> {
         if sent.is_some() || error.is_some() {
             executed.push(Executed {
                 line: line.number,
+                at: None,
                 error,
                 sent,
             });

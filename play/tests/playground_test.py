@@ -142,7 +142,8 @@ def the_way_of_a_packet_is_lit_in_the_graph(browser: Browser, page: str) -> None
     _type(
         browser,
         "test",
-        "add stations hdr.ethernet.dst:02:00:00:00:00:05 forward(port:3)\npacket 0 020000000005 020000000009 1234\n",
+        "add stations hdr.ethernet.dst:02:00:00:00:00:05 forward(port:3)\n"
+        "packet 0 020000000005 020000000009 1234\n",
     )
     _run(browser)
     browser.value("document.activeElement.blur()")

@@ -30,7 +30,8 @@ FLAGS = [
 PATIENCE = 60.0
 # Keys that have a function in the browser itself.
 VIRTUAL_KEYS = {
-    "Enter": 13, "Escape": 27, "End": 35, "Home": 36, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40,
+    "Enter": 13, "Escape": 27, "End": 35, "Home": 36,
+    "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40,
 }  # fmt: skip
 
 

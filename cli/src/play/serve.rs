@@ -58,7 +58,8 @@ pub(super) fn run(args: &Args) -> Outcome {
 
 /// The files of this repository that programs may include and the page offers as examples.
 fn library(args: &Args) -> Library {
-    let all = embedded::P4SRC.iter().chain(embedded::PLAY).copied();
+    let all = embedded::P4SRC.iter().chain(embedded::PLAY);
+    let all = all.chain(embedded::TOPOLOGIES).copied();
     let is_solution = |path: &str| path.starts_with("labs/") && path.ends_with("/solution.p4");
     Library::new(all.filter(|(path, _)| !args.without_solutions || !is_solution(path)))
 }

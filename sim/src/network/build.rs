@@ -22,6 +22,7 @@ use super::controller::ControllerNode;
 use super::host::{HostNode, PORT};
 use super::message::Message;
 use super::passes::{Pass, PassList, PassRecorder};
+use super::packet_traces::TracedPacket;
 use super::ports::Ports;
 use super::run_handle::RunHandle;
 use super::switch::SwitchNode;
@@ -475,6 +476,28 @@ impl Network {
             Element::Switch(node) => node,
             _ => unreachable!("every switch has a switch element"),
         }
+    }
+
+    /// Records how each switch processes its packets, up to `limit` of each. Call it before the switches have programs.
+    /// [`Network::take_packet_traces`] returns the traces.
+    pub fn trace_packets(&mut self, limit: usize) {
+        let programs = Programs::with_notes();
+        for &node in &self.switches {
+            self.engine.with_node(node, |node, _| {
+                if let Element::Switch(node) = node {
+                    node.trace_packets(limit, programs.clone());
+                }
+            });
+        }
+    }
+
+    /// Removes and returns the packets of a switch whose traces were recorded, in the order of their arrival.
+    pub fn take_packet_traces(&mut self, index: SwitchIndex) -> Vec<TracedPacket> {
+        self.engine
+            .with_node(self.switches[index.0], |node, _| match node {
+                Element::Switch(node) => node.take_packet_traces(),
+                _ => unreachable!("every switch has a switch element"),
+            })
     }
 
     /// Makes a switch fail now. Its state is lost, and its connection to the controller breaks.

@@ -12,6 +12,7 @@ mod host;
 mod message;
 mod model;
 mod passes;
+mod packet_traces;
 mod pfc;
 mod plane;
 mod ports;
@@ -22,6 +23,7 @@ pub use build::{BuildError, Network};
 pub use host::HostNode;
 pub use model::{Fidelity, Model, NamedModel};
 pub use passes::Pass;
+pub use packet_traces::TracedPacket;
 pub use run_handle::RunHandle;
 pub use switch::SwitchNode;
 

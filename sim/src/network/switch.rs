@@ -6,13 +6,14 @@ use std::net::Ipv4Addr;
 use alfirk_bmv2::{QueueState, Queued};
 use alfirk_ctrl::controller::{Request, Response};
 use alfirk_ctrl::tables::Program;
-use alfirk_p4rt::{ClientId, Event, Server};
+use alfirk_p4rt::{ClientId, Event, Programs, Server};
 use alfirk_p4runtime::Status;
 use alfirk_roce::host::Packet;
 use alfirk_roce::steady::StateVisitor;
 
 use super::message::Message;
 use super::passes::PassRecorder;
+use super::packet_traces::{PacketTraces, TracedPacket};
 use super::plane::{FastPlane, NeedsPipeline, QueuedPacket};
 use super::ports::{NotQueued, PendingCharge, Ports};
 use super::Ctx;
@@ -49,6 +50,8 @@ pub struct SwitchNode {
     pipeline_uses: u64,
     /// Records passes through the pipelines for a debugger; `None` without one.
     recorder: Option<PassRecorder>,
+    /// Traces of packets; `None` if they are not recorded.
+    packet_traces: Option<PacketTraces>,
     /// Whether the switch is working. A failed switch neither forwards packets nor replies to the controller.
     alive: bool,
 }
@@ -92,6 +95,7 @@ impl SwitchNode {
             controller: None,
             pipeline_uses: 0,
             recorder: None,
+            packet_traces: None,
             alive: true,
         }
     }
@@ -104,11 +108,19 @@ impl SwitchNode {
     /// Processes a received frame in the ingress pipeline.
     fn run_ingress(&mut self, port: u32, frame: Packet, now: u64) {
         let frame = frame.into_split();
-        match &self.recorder {
-            Some(recorder) => recorder.record(&mut self.server, now, |server| {
+        match (&self.recorder, &mut self.packet_traces) {
+            (Some(recorder), _) => recorder.record(&mut self.server, now, |server| {
                 server.take_frame_in(port, frame, now);
             }),
-            None => self.server.take_frame_in(port, frame, now),
+            (None, Some(traces)) => {
+                traces.add(self.server.take_trace());
+                let copy = traces.has_space().then(|| frame.bytes().into_owned());
+                self.server.take_frame_in(port, frame, now);
+                if let Some(copy) = copy {
+                    traces.add_frame(now, port, copy, self.server.take_trace());
+                }
+            }
+            (None, None) => self.server.take_frame_in(port, frame, now),
         }
     }
 
@@ -148,6 +160,24 @@ impl SwitchNode {
     /// P4Runtime server of the switch, from which the state of the switch can be read.
     pub fn server(&self) -> &Server {
         &self.server
+    }
+
+    /// Records traces of up to `limit` packets from now on. `programs` must load programs with notes. Packets of the fast data
+    /// plane have no traces.
+    pub(super) fn trace_packets(&mut self, limit: usize, programs: Programs) {
+        self.server.set_programs(programs);
+        self.server.switch_mut().set_trace(true);
+        self.server.switch_mut().set_block_trace(true);
+        self.packet_traces = Some(PacketTraces::new(limit));
+    }
+
+    /// Removes and returns the packets whose traces were recorded.
+    pub(super) fn take_packet_traces(&mut self) -> Vec<TracedPacket> {
+        let Some(traces) = &mut self.packet_traces else {
+            return Vec::new();
+        };
+        traces.add(self.server.take_trace());
+        traces.take()
     }
 
     /// Makes the switch fail: its state is lost, and its connection to the controller breaks.
