@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use alfirk_compiler::arch::Arch;
 use alfirk_compiler::driver::{compile, compile_with, CompileError, CompileOptions, Compiled};
-use alfirk_compiler::preproc::{MacroOption, SourceLoader};
+use alfirk_compiler::preproc::{DiskLoader, MacroOption, SourceLoader};
 use alfirk_p4runtime::p4::config::v1::P4Info;
 
 use clap::ValueEnum;
@@ -152,13 +152,7 @@ pub fn compile_program(target: Target, file: Option<&Path>) -> Result<CompiledPr
         json,
         p4info,
         warnings,
-    } = compiled.map_err(|error| match error {
-        CompileError::Read { .. } => Failure::bad_input(error),
-        // The compiler's report has lines of its own.
-        CompileError::Program { .. } => {
-            Failure::bad_input(format_args!("the P4 program has errors\n{error}"))
-        }
-    })?;
+    } = compiled.map_err(refused)?;
     if !warnings.is_empty() {
         tracing::warn!("{}", warnings.trim_end());
     }
@@ -167,6 +161,27 @@ pub fn compile_program(target: Target, file: Option<&Path>) -> Result<CompiledPr
         p4info,
         device_config,
     })
+}
+
+/// Generates the BfRuntime schema (`bf-rt.json`) of `file`, or of the built-in program of the target, as text.
+pub fn bf_rt_schema(target: Target, file: Option<&Path>) -> Result<Vec<u8>, Failure> {
+    let loader: &dyn SourceLoader = match file {
+        Some(_) => &DiskLoader,
+        None => &Embedded,
+    };
+    let schema = alfirk_compiler::driver::bf_rt_schema(&target.options(file), loader);
+    Ok(schema.map_err(refused)?.to_text().into_bytes())
+}
+
+/// The failure of a compilation of the data plane.
+fn refused(error: CompileError) -> Failure {
+    match error {
+        CompileError::Read { .. } => Failure::bad_input(error),
+        // The compiler's report has lines of its own.
+        CompileError::Program { .. } => {
+            Failure::bad_input(format_args!("the P4 program has errors\n{error}"))
+        }
+    }
 }
 
 /// Source loader that reads the P4 files embedded in this executable.

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod bfrt;
 #[cfg(feature = "driver")]
 pub mod client;
 pub mod constants;

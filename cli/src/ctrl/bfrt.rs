@@ -5,6 +5,7 @@
 
 use std::fmt::Write;
 
+use alfirk_ctrl::bfrt::{reversed_priority, DEFAULT_MAX_MIRRORED_LEN};
 use alfirk_p4runtime::p4::config::v1::{
     match_field, p4_bitstring_like_type_spec, p4_data_type_spec, p4_struct_type_spec,
     P4DataTypeSpec, P4Info, Preamble,
@@ -13,9 +14,6 @@ use alfirk_p4runtime::p4::v1::{
     self, entity::Entity as Kind, field_match, p4_data,
     packet_replication_engine_entry::Type as Pre, table_action, Entity,
 };
-
-/// Maximum length of a mirrored packet in bytes, for clone sessions that set no limit.
-const DEFAULT_MAX_MIRRORED_LEN: i32 = 16_384;
 
 /// Returns the script that writes `state`, the entities of one switch. `remarks` are comment lines at its beginning.
 pub fn script(switch: &str, remarks: &str, p4info: &P4Info, state: &[Entity]) -> String {
@@ -137,8 +135,10 @@ impl Script<'_> {
             }
         }
         if entry.priority != 0 {
-            // The largest priority wins in P4Runtime, the smallest in BfRt.
-            args.push(format!("MATCH_PRIORITY={}", i32::MAX - entry.priority));
+            args.push(format!(
+                "MATCH_PRIORITY={}",
+                reversed_priority(entry.priority)
+            ));
         }
         for param in &of_action.params {
             let given = action.params.iter().find(|one| one.param_id == param.id);
@@ -189,7 +189,7 @@ impl Script<'_> {
             return Ok(());
         };
         let length = match session.packet_length_bytes {
-            0 => DEFAULT_MAX_MIRRORED_LEN,
+            0 => i32::from(DEFAULT_MAX_MIRRORED_LEN),
             bytes => bytes,
         };
         writeln!(

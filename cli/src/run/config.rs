@@ -17,6 +17,7 @@ use super::args::machines::Machines;
 use super::args::workload::WorkloadSettings;
 use super::input::Source;
 use crate::exit::Failure;
+use crate::program::Target;
 
 /// Driver of a run: simulation in virtual time, or processes on Mininet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -25,6 +26,16 @@ pub enum Driver {
     Virtual,
     /// Mininet hosts, veth links, one process per switch and host; needs root
     Mininet,
+}
+
+/// Interface by which the controller accesses the entries of switches.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Control {
+    /// P4Runtime
+    #[default]
+    P4runtime,
+    /// BfRuntime
+    Bfrt,
 }
 
 /// RDMA stack of guests.
@@ -80,6 +91,8 @@ pub struct Config {
     pub machines: Option<Machines>,
     pub model: Model,
     pub p4src: Option<PathBuf>,
+    /// The target, if the controller accesses the entries of switches by BfRuntime; `None` for P4Runtime.
+    pub bf_runtime: Option<Target>,
     pub json: bool,
     pub pcap: Option<PathBuf>,
     pub trace: Option<PathBuf>,

@@ -249,13 +249,20 @@ fn run_in_virtual_time(
     page: Option<GrowingBytes>,
     debugger: Option<&PassSender>,
 ) -> Result<Row, Failure> {
+    let schema = config
+        .bf_runtime
+        .map(|target| program::bf_rt_schema(target, config.p4src.as_deref()));
+    let controller = ControllerConfig {
+        bf_rt_schema: schema.transpose()?.map(Into::into),
+        ..controller_config(config, program)
+    };
     let build = match debugger {
         Some(_) => Network::build_recorded,
         None => Network::build,
     };
     let mut network = build(
         &config.topology,
-        controller_config(config, program),
+        controller,
         config.model,
         FaultProbabilities::lossy(config.loss.everywhere),
         config.job.seed,

@@ -35,6 +35,27 @@ fn verified(args: &[&str]) -> serde_json::Value {
 }
 
 #[test]
+fn bf_runtime_controls_the_switches_as_p4runtime_does() {
+    let k4 = topology("fat-tree-k4");
+    for loss in ["0", "0.01"] {
+        let args = [
+            "--topology",
+            &k4,
+            "--group",
+            "16",
+            "--size",
+            "64KiB",
+            "--loss",
+            loss,
+        ];
+        let row = verified(&[&args[..], &["--control", "bfrt"]].concat());
+        assert_eq!(row, verified(&args), "loss {loss}");
+    }
+    let wanted = "add --target tna";
+    refused(2, &["run", "--control", "bfrt"], &[wanted]);
+}
+
+#[test]
 fn each_byte_crosses_the_senders_link_once() {
     let k4 = topology("fat-tree-k4");
     for op in ["send", "write", "write-imm"] {

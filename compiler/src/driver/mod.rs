@@ -152,13 +152,16 @@ pub fn compile_with(
 ///
 /// # Errors
 /// As for [`compile`].
-pub fn bf_rt_schema(options: &CompileOptions) -> Result<Schema, CompileError> {
+pub fn bf_rt_schema(
+    options: &CompileOptions,
+    loader: &dyn SourceLoader,
+) -> Result<Schema, CompileError> {
     let goals = Goals {
         json: true,
         bf_rt_schema: true,
         ..Goals::default()
     };
-    outputs_of(options, &DiskLoader, goals, |outputs, _| {
+    outputs_of(options, loader, goals, |outputs, _| {
         outputs.bf_rt_schema
     })
 }

@@ -20,6 +20,9 @@ pub struct ControllerConfig {
     /// Target-specific configuration of the pipeline (P4Runtime `p4_device_config`): for BMv2 the bytes of its JSON. The same
     /// for all switches.
     pub device_config: Bytes,
+    /// BfRuntime schema of the pipeline (`bf-rt.json`), if entries are written and read by BfRuntime ([`crate::bfrt`]);
+    /// `None` for P4Runtime.
+    pub bf_rt_schema: Option<Bytes>,
     /// Policy that selects the ports of groups' trees.
     pub policy: Policy,
     /// Seed from which the first virtual queue pair number is computed; any value that differs at each start of a
@@ -88,6 +91,7 @@ impl ControllerConfig {
         ControllerConfig {
             p4info,
             device_config: device_config.into(),
+            bf_rt_schema: None,
             policy: Policy::default(),
             virtual_qpn_seed: 0,
             election_id: 1,

@@ -14,7 +14,7 @@ mod groups;
 mod members;
 mod mft;
 mod mirrors;
-mod multicast_groups;
+pub(crate) mod multicast_groups;
 mod next_hops;
 mod packet_io;
 mod punt_rates;

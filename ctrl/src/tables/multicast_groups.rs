@@ -1,5 +1,6 @@
 //! Multicast groups of the packet replication engine: the ports of a group's tree.
 
+use alfirk_p4runtime::bytestring;
 use alfirk_p4runtime::p4::v1::{
     self, entity, packet_replication_engine_entry, replica, update, MulticastGroupEntry,
     PacketReplicationEngineEntry, Update,
@@ -65,11 +66,24 @@ impl MulticastGroup {
 /// Creates a replica with its port as a number: servers older than P4Runtime 1.4 support only this form, and newer ones
 /// accept it.
 #[allow(deprecated)]
-pub(super) fn replica(port: u32, instance: u32) -> v1::Replica {
+pub(crate) fn replica(port: u32, instance: u32) -> v1::Replica {
     v1::Replica {
         port_kind: Some(replica::PortKind::EgressPort(port)),
         instance,
         ..v1::Replica::default()
+    }
+}
+
+/// Port of a replica in either form; `None` without a port of at most 32 bits.
+#[allow(deprecated)]
+pub(crate) fn port(replica: &v1::Replica) -> Option<u32> {
+    match &replica.port_kind {
+        Some(replica::PortKind::EgressPort(port)) => Some(*port),
+        Some(replica::PortKind::Port(bytes)) => {
+            let port = bytestring::decode(bytes, 32).ok()?;
+            u32::try_from(port).ok()
+        }
+        None => None,
     }
 }
 

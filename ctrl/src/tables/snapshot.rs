@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use alfirk_p4runtime::p4::v1::{
-    self, entity, field_match::FieldMatchType, packet_replication_engine_entry as engine, replica,
+    self, entity, field_match::FieldMatchType, packet_replication_engine_entry as engine,
     table_action, update, Entity, PacketReplicationEngineEntry, TableEntry, Update,
 };
 use alfirk_p4runtime::{bytestring, Message};
@@ -196,16 +196,8 @@ fn normalised_action(action: &v1::TableAction) -> v1::TableAction {
     action
 }
 
-#[allow(deprecated)]
 fn normalised_replicas(replicas: &[v1::Replica]) -> Vec<v1::Replica> {
-    let number = |replica: &v1::Replica| match &replica.port_kind {
-        Some(replica::PortKind::EgressPort(port)) => *port,
-        Some(replica::PortKind::Port(bytes)) => bytestring::decode(bytes, 32)
-            .ok()
-            .and_then(|port| u32::try_from(port).ok())
-            .unwrap_or(u32::MAX),
-        None => u32::MAX,
-    };
+    let number = |replica| multicast_groups::port(replica).unwrap_or(u32::MAX);
     let mut all: Vec<_> = replicas.iter().map(|r| (r.instance, number(r))).collect();
     all.sort_unstable();
     all.into_iter()

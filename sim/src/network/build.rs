@@ -8,6 +8,7 @@ use alfirk_bmv2::{Engine as PipelineEngine, Switch, SwitchOptions};
 use alfirk_ctrl::controller::{ApiReply, ApiRequest, ConfigError, ControllerConfig};
 use alfirk_ctrl::topology::{End, HostIndex, LinkIndex, Node, SwitchIndex, Topology};
 use alfirk_p4rt::{Programs, Server};
+use alfirk_p4runtime::Bytes;
 use alfirk_roce::application::CommandError;
 use alfirk_roce::binomial_ack::{Endpoint as Multicaster, EndpointEvent};
 use alfirk_roce::collective::{Endpoint, ExpectedData, LegCommand, LegReply, TransferSpec};
@@ -18,6 +19,7 @@ use alfirk_roce::registration::{ExpectedGroup, GroupSpec, LeaderTiming};
 use alfirk_roce::wire::mrp::{self, TooManyNodes};
 use alfirk_roce::wire::{MacAddr, QpNum};
 
+use super::bf_runtime::BfRuntime;
 use super::controller::ControllerNode;
 use super::host::{HostNode, PORT};
 use super::message::Message;
@@ -142,7 +144,18 @@ impl Network {
         let mut engine = Engine::new(run_seed);
         let switches = topology
             .switch_indexes()
-            .map(|index| add_switch(&mut engine, topology, index, &model, run_seed, &programs))
+            .map(|index| {
+                let schema = controller.bf_rt_schema.clone();
+                add_switch(
+                    &mut engine,
+                    topology,
+                    index,
+                    &model,
+                    run_seed,
+                    &programs,
+                    schema,
+                )
+            })
             .collect::<Vec<_>>();
         let hosts = topology
             .host_indexes()
@@ -587,6 +600,7 @@ fn add_switch(
     model: &Model,
     run_seed: u64,
     programs: &Programs,
+    bf_rt_schema: Option<Bytes>,
 ) -> NodeId {
     let switch = topology.switch(index);
     let options = SwitchOptions {
@@ -607,6 +621,7 @@ fn add_switch(
     let ports = Ports::new(links, topology.switching(), shared, station(index));
     let node = SwitchNode::new(
         Server::with_programs(Switch::new(options), programs.clone()),
+        bf_rt_schema.map(BfRuntime::new),
         model.fidelity == Fidelity::Fast,
         model.pipeline_latency,
         model.control_latency,

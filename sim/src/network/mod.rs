@@ -4,6 +4,7 @@
 //! The controller and the switches exchange the P4Runtime messages that gRPC would carry. Each message takes
 //! [`Model::control_latency`].
 
+mod bf_runtime;
 mod buffer;
 mod build;
 mod controller;

@@ -11,6 +11,7 @@ use alfirk_p4runtime::Status;
 use alfirk_roce::host::Packet;
 use alfirk_roce::steady::StateVisitor;
 
+use super::bf_runtime::BfRuntime;
 use super::message::Message;
 use super::passes::PassRecorder;
 use super::packet_traces::{PacketTraces, TracedPacket};
@@ -26,6 +27,8 @@ use crate::engine::NodeId;
 /// recirculation) pass the egress at once.
 pub struct SwitchNode {
     server: Server,
+    /// The BfRuntime server of the switch; `None` if the controller uses P4Runtime.
+    bf_runtime: Option<BfRuntime>,
     /// Fast data plane, which handles most packets in place of the pipelines. If not `fast`, it is used only to read
     /// groups for observers. `None` without a program, or if it is not needed.
     plane: Option<FastPlane>,
@@ -75,6 +78,7 @@ impl SwitchNode {
     /// Creates a switch that has no program yet.
     pub(super) fn new(
         server: Server,
+        bf_runtime: Option<BfRuntime>,
         fast: bool,
         pipeline_latency: u64,
         control_latency: u64,
@@ -82,6 +86,7 @@ impl SwitchNode {
     ) -> SwitchNode {
         SwitchNode {
             server,
+            bf_runtime,
             plane: None,
             past_flows: 0,
             uses_fast_plane: fast,
@@ -193,6 +198,9 @@ impl SwitchNode {
     /// Restarts the switch without state, and reports to the controller that it accepts connections.
     fn restart(&mut self, controller: NodeId, ctx: &mut Ctx<'_>) {
         self.server = self.server.fresh_copy();
+        if let Some(bf_runtime) = &mut self.bf_runtime {
+            bf_runtime.restart();
+        }
         self.past_flows = self.flows();
         self.plane = None;
         self.shown_groups.clear();
@@ -421,7 +429,7 @@ impl SwitchNode {
         }
     }
 
-    /// Executes a unary call of the P4Runtime server.
+    /// Executes a unary call of the controller, by P4Runtime or BfRuntime.
     fn call(&mut self, body: Request, ctx: &Ctx<'_>) -> Result<Response, Status> {
         let now = ctx.now();
         let server = &mut self.server;
@@ -432,7 +440,14 @@ impl SwitchNode {
                 Ok(Response::Pipeline(cookie.map(|cookie| cookie.cookie)))
             }
             Request::SetPipeline(request) => {
-                let set = server.set_forwarding_pipeline_config(&request, now);
+                let mut set = server
+                    .set_forwarding_pipeline_config(&request, now)
+                    .map(drop);
+                if let (Ok(()), Some(bf_runtime), Some(config)) =
+                    (&set, &mut self.bf_runtime, &request.config)
+                {
+                    set = bf_runtime.start(server, config);
+                }
                 let p4info = request.config.as_ref().and_then(|c| c.p4info.as_ref());
                 let program = p4info.and_then(|p4info| Program::resolve(p4info).ok());
                 let is_used = self.uses_fast_plane || ctx.wants_groups();
@@ -441,21 +456,28 @@ impl SwitchNode {
                 self.plane = program
                     .filter(|program| is_used && set.is_ok() && FastPlane::supports(program))
                     .map(|program| FastPlane::new(program, flows));
-                set.map(|_| Response::SetPipeline)
+                set.map(|()| Response::SetPipeline)
             }
             Request::Write(request) => {
-                let written = server.write(&request, now);
+                let written = match &mut self.bf_runtime {
+                    Some(bf_runtime) => bf_runtime.write(server, &request, now),
+                    None => server.write(&request, now).map(drop),
+                };
                 if let Some(plane) = &mut self.plane {
                     match &written {
-                        Ok(_) => plane.apply_write(&request),
+                        Ok(()) => plane.apply_write(&request),
                         Err(_) => plane.read_all(server, now),
                     }
                 }
-                written.map(|_| Response::Write)
+                written.map(|()| Response::Write)
             }
-            Request::Read(request) => server
-                .read(&request, now)
-                .map(|all| Response::Read(vec![all])),
+            Request::Read(request) => {
+                let read = match &mut self.bf_runtime {
+                    Some(bf_runtime) => bf_runtime.read(server, &request, now),
+                    None => server.read(&request, now),
+                };
+                read.map(|all| Response::Read(vec![all]))
+            }
         }
     }
 

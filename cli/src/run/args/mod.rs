@@ -34,7 +34,7 @@ use alfirk_units::TIME;
 
 pub(crate) use quantity::share;
 
-use super::config::{Config, Driver, Loss, Scale};
+use super::config::{Config, Control, Driver, Loss, Scale};
 use super::input::Source;
 use crate::exit::Failure;
 use crate::program::Target;
@@ -73,6 +73,10 @@ pub struct Args {
     /// Kind of the switches; tna and t2na support --min-psn tree and --icrc neutral only
     #[arg(long, value_enum, default_value_t)]
     pub(crate) target: Target,
+
+    /// Interface by which the controller writes and reads entries: bfrt is BfRuntime, that of Tofino's driver
+    #[arg(long, value_enum, default_value_t)]
+    control: Control,
 
     /// P4 program to compile in place of the target's built-in one
     #[arg(long, value_name = "FILE")]
@@ -162,6 +166,7 @@ impl Args {
         let write = self.message.write()?;
         self.check_source_changes(&algorithms)?;
         self.check_target(&topology)?;
+        let bf_runtime = self.bf_runtime()?;
         self.output.check(driver)?;
         let model = self.model.check()?;
         self.check_hardware(&topology, model, scale)?;
@@ -236,6 +241,7 @@ impl Args {
             web: self.output.web,
             debug: self.output.debug.then_some(self.output.listen),
             p4src: self.p4src,
+            bf_runtime,
             workload,
             model,
             topology,
@@ -266,6 +272,20 @@ impl Args {
             ));
         }
         Ok(())
+    }
+
+    /// The target whose switches are controlled by BfRuntime; `None` for P4Runtime.
+    fn bf_runtime(&self) -> Result<Option<Target>, Failure> {
+        match (self.control, self.target, self.driver.driver) {
+            (Control::P4runtime, ..) => Ok(None),
+            (Control::Bfrt, Target::V1model, _) => Err(Failure::bad_input(
+                "--control bfrt: BfRuntime is the interface of Tofino; add --target tna or t2na",
+            )),
+            (Control::Bfrt, _, Driver::Mininet) => Err(Failure::bad_input(
+                "--control bfrt: on Mininet the controller uses P4Runtime; use --driver virtual",
+            )),
+            (Control::Bfrt, target, Driver::Virtual) => Ok(Some(target)),
+        }
     }
 
     /// Rejects settings of simulated hardware that switches and hosts on Mininet do not support.

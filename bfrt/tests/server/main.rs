@@ -1,5 +1,7 @@
 //! Tests of the BfRuntime server, without gRPC: requests, packets, and random messages.
 
+mod translation;
+
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -8,6 +10,7 @@ use alfirk_bfrt::{Generation, Options, Port, Program, Service, StreamId};
 use alfirk_bmv2::{Switch, SwitchOptions};
 use alfirk_compiler::arch::Arch;
 use alfirk_compiler::driver::{bf_rt_schema, compile, CompileOptions, Compiled};
+use alfirk_compiler::preproc::DiskLoader;
 use alfirk_p4rt::{Event, Programs, Server};
 use alfirk_p4runtime::bfrt_proto::{
     data_field::{BoolArray, IntArray, Value},
@@ -47,7 +50,9 @@ fn program() -> &'static Compiled {
 /// The schema of the program, generated once.
 fn schema() -> &'static Schema {
     static SCHEMA: OnceLock<Schema> = OnceLock::new();
-    SCHEMA.get_or_init(|| bf_rt_schema(&options()).unwrap_or_else(|error| panic!("{error}")))
+    SCHEMA.get_or_init(|| {
+        bf_rt_schema(&options(), &DiskLoader).unwrap_or_else(|error| panic!("{error}"))
+    })
 }
 
 fn table(name: &str) -> &'static Table {
