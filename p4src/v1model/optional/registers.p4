@@ -7,9 +7,9 @@
 // (min_psn_walk.p4).
 @name("ingress.ack_aggregate.walk.walks") register<bit<64>>(MAX_GROUPS) walks;
 
-// Tags of the source's data: DSCP ++ number of tags ++ first EtherType ++ outer tag ++ second EtherType ++ inner tag
-// (source_tags.p4).
-@name("ingress.ack_aggregate.source_tags.tags") register<bit<72>>(MAX_GROUPS) data_tags;
+// DSCP and tags of the source's data: DSCP ++ whether there is an outer tag ++ whether it is an S-VLAN tag ++ its 16 bits ++ whether
+// there is an inner tag, a C-VLAN tag ++ its 16 bits (source_tags.p4). Software switches process up to 64 bits as one word.
+@name("ingress.ack_aggregate.source_tags.tags") register<bit<41>>(MAX_GROUPS) data_tags;
 
 // Announced memory region of each receiver (memory_regions.p4): differences of the virtual address, of the R_Key, of the
 // identification ++ of the UDP source port, and the PSN of the announcement.

@@ -10,37 +10,37 @@
 #define ALFIRK_SOURCE_TAGS_P4
 
 control SourceTags(inout headers_t hdr, in metadata_t meta, in Verdict verdict) {
-    bit<72> known;
-    bit<66> own;
+    bit<41> known;
+    bit<41> own;
 
     apply {
         data_tags.read(known, (bit<32>)meta.group_index);
         if (verdict == Verdict.REPLICATE) {
-            own = 0;
+            own = hdr.ipv4.dscp ++ 35w0;
             if (hdr.outer_tag.isValid()) {
-                own = 2w1 ++ hdr.ethernet.ether_type ++ hdr.outer_tag.pcp ++ hdr.outer_tag.dei ++ hdr.outer_tag.vid
-                    ++ 32w0;
+                own[34:34] = 1;
+                own[33:33] = hdr.ethernet.ether_type == ETHERTYPE_S_TAG ? 1w1 : 1w0;
+                own[32:17] = hdr.outer_tag.pcp ++ hdr.outer_tag.dei ++ hdr.outer_tag.vid;
             }
             if (hdr.inner_tag.isValid()) {
-                own = 2w2 ++ own[63:32] ++ hdr.outer_tag.ether_type ++ hdr.inner_tag.pcp ++ hdr.inner_tag.dei
-                    ++ hdr.inner_tag.vid;
+                own[16:0] = 1w1 ++ hdr.inner_tag.pcp ++ hdr.inner_tag.dei ++ hdr.inner_tag.vid;
             }
-            if (hdr.ipv4.dscp ++ own != known) {
-                data_tags.write((bit<32>)meta.group_index, hdr.ipv4.dscp ++ own);
+            if (own != known) {
+                data_tags.write((bit<32>)meta.group_index, own);
             }
         } else if (verdict == Verdict.FEEDBACK || verdict == Verdict.PASS
                    || verdict == Verdict.ANSWER) {
-            hdr.ipv4.dscp = known[71:66];
-            if (known[65:64] != 0) {
-                hdr.ethernet.ether_type = known[63:48];
+            hdr.ipv4.dscp = known[40:35];
+            if (known[34:34] == 1) {
+                hdr.ethernet.ether_type = known[33:33] == 1 ? ETHERTYPE_S_TAG : ETHERTYPE_C_TAG;
                 hdr.outer_tag.setValid();
-                hdr.outer_tag.pcp = known[47:45];
-                hdr.outer_tag.dei = known[44:44];
-                hdr.outer_tag.vid = known[43:32];
+                hdr.outer_tag.pcp = known[32:30];
+                hdr.outer_tag.dei = known[29:29];
+                hdr.outer_tag.vid = known[28:17];
                 hdr.outer_tag.ether_type = ETHERTYPE_IPV4;
             }
-            if (known[65:64] == 2) {
-                hdr.outer_tag.ether_type = known[31:16];
+            if (known[16:16] == 1) {
+                hdr.outer_tag.ether_type = ETHERTYPE_C_TAG;
                 hdr.inner_tag.setValid();
                 hdr.inner_tag.pcp = known[15:13];
                 hdr.inner_tag.dei = known[12:12];
