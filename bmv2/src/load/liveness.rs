@@ -193,41 +193,85 @@ impl<'a> Analysis<'a> {
             next.push(after.collect());
             next[at].iter().for_each(|to| sources[*to].push(at));
         }
+        let first = number[start as usize];
+        // A block is a straight line: each instruction but the first follows only the one before it. The words that are live
+        // before an assignment of a header depend on single words after it, so it is a block of its own.
+        let is_assignment = |at: usize| matches!(self.op(pcs[at]), Op::AssignHeader { .. });
+        let ends_block = |at: usize| {
+            matches!(self.op(pcs[at]), Op::End | Op::EndIfExit | Op::Return)
+                || is_assignment(at)
+                || is_assignment(at + 1)
+                || next[at] != [at + 1]
+                || sources[at + 1].len() > 1
+                || at + 1 == first
+        };
+        let mut block_of = Vec::with_capacity(pcs.len());
+        let mut blocks: Vec<std::ops::Range<usize>> = Vec::new();
+        for at in 0..pcs.len() {
+            match blocks.last_mut() {
+                Some(block) if !ends_block(at - 1) => block.end = at + 1,
+                _ => blocks.push(at..at + 1),
+            }
+            block_of.push(blocks.len() - 1);
+        }
+        let through = |block: &std::ops::Range<usize>, words: &mut WordSet| {
+            for at in block.clone().rev() {
+                self.transfer(self.op(pcs[at]), words);
+            }
+        };
         let size = self.end.0.len();
-        // The live words before each instruction, one set after the other.
-        let mut live = vec![0u64; pcs.len() * size];
-        // The last instructions first.
-        let mut waiting: Vec<usize> = (0..pcs.len()).collect();
-        let mut is_waiting = vec![true; pcs.len()];
+        // For each block the words that are live before it if none is after it, and if all are.
+        let mut effects = Vec::with_capacity(blocks.len());
+        for block in &blocks {
+            let (mut if_none, mut if_all) = (vec![0; size], vec![u64::MAX; size]);
+            if !is_assignment(block.start) {
+                for words in [&mut if_none, &mut if_all] {
+                    let mut set = WordSet(std::mem::take(words));
+                    through(block, &mut set);
+                    *words = set.0;
+                }
+            }
+            effects.push((if_none, if_all));
+        }
+        // The live words before each block, one set after the other.
+        let mut live = vec![0u64; blocks.len() * size];
+        let mut is_waiting = vec![true; blocks.len()];
         let mut words = self.end.clone();
-        while let Some(at) = waiting.pop() {
-            is_waiting[at] = false;
-            let op = self.op(pcs[at]);
-            match op {
-                // An action returns to its caller, or after `exit` ends the pipeline.
-                Op::End | Op::EndIfExit | Op::Return => words.0.copy_from_slice(&self.end.0),
-                _ => words.0.fill(0),
-            }
-            for to in &next[at] {
-                let more = &live[to * size..][..size];
-                words
-                    .0
-                    .iter_mut()
-                    .zip(more)
-                    .for_each(|(word, more)| *word |= more);
-            }
-            self.transfer(op, &mut words);
-            let before = &mut live[at * size..][..size];
-            if before != &words.0[..] {
-                before.copy_from_slice(&words.0);
-                for source in &sources[at] {
-                    if !std::mem::replace(&mut is_waiting[*source], true) {
-                        waiting.push(*source);
+        while is_waiting.contains(&true) {
+            // Most instructions precede those that may follow them.
+            for (number, block) in blocks.iter().enumerate().rev() {
+                if !std::mem::take(&mut is_waiting[number]) {
+                    continue;
+                }
+                let last = block.end - 1;
+                match self.op(pcs[last]) {
+                    // An action returns to its caller, or after `exit` ends the pipeline.
+                    Op::End | Op::EndIfExit | Op::Return => words.0.copy_from_slice(&self.end.0),
+                    _ => words.0.fill(0),
+                }
+                for to in &next[last] {
+                    let more = &live[block_of[*to] * size..][..size];
+                    let pairs = words.0.iter_mut().zip(more);
+                    pairs.for_each(|(word, more)| *word |= more);
+                }
+                if is_assignment(block.start) {
+                    through(block, &mut words);
+                } else {
+                    let (if_none, if_all) = &effects[number];
+                    let effects = if_none.iter().zip(if_all);
+                    let pairs = words.0.iter_mut().zip(effects);
+                    pairs.for_each(|(word, (none, all))| *word = none | *word & all);
+                }
+                let before = &mut live[number * size..][..size];
+                if before != &words.0[..] {
+                    before.copy_from_slice(&words.0);
+                    for source in &sources[block.start] {
+                        is_waiting[block_of[*source]] = true;
                     }
                 }
             }
         }
-        WordSet(live[number[start as usize] * size..][..size].to_vec())
+        WordSet(live[block_of[first] * size..][..size].to_vec())
     }
 
     /// Returns the reachable instructions with those that may follow each. An action returns to all of its callers.
