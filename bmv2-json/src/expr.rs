@@ -1,7 +1,7 @@
 //! The format's "type value object": operands, references and expressions.
 
 use crate::serde_util::excerpt;
-use serde::de::Error;
+use serde::de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -55,7 +55,16 @@ impl Serialize for FieldRef {
 
 impl<'de> Deserialize<'de> for FieldRef {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<FieldRef, D::Error> {
-        FieldRef::from_value(&Value::deserialize(deserializer)?).map_err(D::Error::custom)
+        let value = Value::deserialize(deserializer)?;
+        match value {
+            Value::Array(parts) => match <[Value; 2]>::try_from(parts) {
+                Ok([Value::String(header), Value::String(field)]) => Ok(FieldRef { header, field }),
+                Ok(parts) => FieldRef::from_value(&parts.to_vec().into()),
+                Err(parts) => FieldRef::from_value(&parts.into()),
+            },
+            value => FieldRef::from_value(&value),
+        }
+        .map_err(D::Error::custom)
     }
 }
 
@@ -442,18 +451,26 @@ impl Expr {
 impl Op {
     fn from_object(object: &Map<String, Value>) -> Result<Op, String> {
         let text = object.get("op").and_then(Value::as_str).unwrap_or_default();
-        let op = Operator::from_text(text).ok_or_else(|| format!("unknown operator {text:?}"))?;
         let operand = |name: &str| match object.get(name) {
             None | Some(Value::Null) => Ok(None),
             Some(value) => Expr::from_value(value).map(Some),
         };
-        let right =
-            operand("right")?.ok_or_else(|| format!("operator {text:?} has no right operand"))?;
+        Op::new(text, operand("left")?, operand("right")?, operand("cond")?)
+    }
+
+    fn new(
+        text: &str,
+        left: Option<Expr>,
+        right: Option<Expr>,
+        cond: Option<Expr>,
+    ) -> Result<Op, String> {
+        let op = Operator::from_text(text).ok_or_else(|| format!("unknown operator {text:?}"))?;
+        let right = right.ok_or_else(|| format!("operator {text:?} has no right operand"))?;
         Ok(Op {
             op,
-            left: operand("left")?,
+            left,
             right,
-            cond: operand("cond")?,
+            cond,
         })
     }
 }
@@ -476,8 +493,160 @@ fn strings(value: &Value) -> Option<Vec<&str>> {
 
 impl<'de> Deserialize<'de> for Expr {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Expr, D::Error> {
-        Expr::from_value(&Value::deserialize(deserializer)?).map_err(D::Error::custom)
+        Ok(match ReadExpr::deserialize(deserializer)? {
+            ReadExpr::Typed(expr) => expr,
+            ReadExpr::Bare(op) => Expr::Op(Box::new(op)),
+        })
     }
+}
+
+/// An expression in a file, with or without `type`.
+enum ReadExpr {
+    Typed(Expr),
+    /// An operator with its operands, which is the `value` of an `expression`.
+    Bare(Op),
+}
+
+impl<'de> Deserialize<'de> for ReadExpr {
+    /// Reads fields, constants and operators without a [`Value`] between, if `type` or `op` is the first member: most of
+    /// a program consists of them. All else is read as [`Value`].
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ReadExpr, D::Error> {
+        struct Reader;
+
+        impl<'de> Visitor<'de> for Reader {
+            type Value = ReadExpr;
+
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("an object with type and value")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ReadExpr, A::Error> {
+                match map.next_key::<String>()?.as_deref() {
+                    Some("type") => {
+                        let kind: Value = map.next_value()?;
+                        read_typed(kind, map).map(ReadExpr::Typed)
+                    }
+                    Some("op") => {
+                        let op: Value = map.next_value()?;
+                        read_op(op, map)
+                    }
+                    first => {
+                        let mut object = Map::new();
+                        if let Some(name) = first {
+                            object.insert(name.to_owned(), map.next_value()?);
+                        }
+                        read_any(object, map)
+                    }
+                }
+            }
+
+            fn visit_u64<E: Error>(self, number: u64) -> Result<ReadExpr, E> {
+                read_scalar(number.into())
+            }
+
+            fn visit_i64<E: Error>(self, number: i64) -> Result<ReadExpr, E> {
+                read_scalar(number.into())
+            }
+
+            fn visit_f64<E: Error>(self, number: f64) -> Result<ReadExpr, E> {
+                read_scalar(number.into())
+            }
+
+            fn visit_bool<E: Error>(self, value: bool) -> Result<ReadExpr, E> {
+                read_scalar(value.into())
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<ReadExpr, E> {
+                read_scalar(text.into())
+            }
+
+            fn visit_unit<E: Error>(self) -> Result<ReadExpr, E> {
+                read_scalar(Value::Null)
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<ReadExpr, A::Error> {
+                let mut all = Vec::new();
+                while let Some(item) = items.next_element()? {
+                    all.push(item);
+                }
+                read_scalar(Value::Array(all))
+            }
+        }
+
+        deserializer.deserialize_any(Reader)
+    }
+}
+
+/// Reads a value that is not an object.
+fn read_scalar<E: Error>(value: Value) -> Result<ReadExpr, E> {
+    let expr = Expr::from_value(&value).map_err(E::custom)?;
+    Ok(ReadExpr::Typed(expr))
+}
+
+/// Reads the rest of an object whose first members are in `object`.
+fn read_any<'de, A: MapAccess<'de>>(
+    mut object: Map<String, Value>,
+    mut map: A,
+) -> Result<ReadExpr, A::Error> {
+    while let Some((name, value)) = map.next_entry()? {
+        object.insert(name, value);
+    }
+    if object.contains_key("op") && !object.contains_key("type") {
+        let op = Op::from_object(&object).map_err(A::Error::custom)?;
+        return Ok(ReadExpr::Bare(op));
+    }
+    read_scalar(Value::Object(object))
+}
+
+/// Reads the rest of an object whose first member is its `type`.
+fn read_typed<'de, A: MapAccess<'de>>(kind: Value, mut map: A) -> Result<Expr, A::Error> {
+    let mut object = Map::new();
+    let mut content = None;
+    let is_usual = matches!(kind.as_str(), Some("field" | "hexstr" | "expression"));
+    while let Some(name) = map.next_key::<String>()? {
+        match (&*name, kind.as_str()) {
+            ("value", Some("field")) => content = Some(Expr::Field(map.next_value()?)),
+            ("value", Some("expression")) => {
+                content = Some(match map.next_value()? {
+                    ReadExpr::Bare(op) => Expr::Op(Box::new(op)),
+                    ReadExpr::Typed(expr) => Expr::Wrapped(Box::new(expr)),
+                });
+            }
+            ("value" | "bitwidth", _) => {
+                object.insert(name, map.next_value()?);
+            }
+            _ if is_usual => {
+                map.next_value::<IgnoredAny>()?;
+            }
+            _ => {
+                object.insert(name, map.next_value()?);
+            }
+        }
+    }
+    match content {
+        Some(expr) => Ok(expr),
+        None => {
+            object.insert("type".to_owned(), kind);
+            Expr::from_value(&Value::Object(object)).map_err(A::Error::custom)
+        }
+    }
+}
+
+/// Reads the rest of an object whose first member is `op`.
+fn read_op<'de, A: MapAccess<'de>>(text: Value, mut map: A) -> Result<ReadExpr, A::Error> {
+    let (mut left, mut right, mut cond) = (None, None, None);
+    while let Some(name) = map.next_key::<String>()? {
+        match &*name {
+            "left" => left = map.next_value::<Option<Expr>>()?,
+            "right" => right = map.next_value::<Option<Expr>>()?,
+            "cond" => cond = map.next_value::<Option<Expr>>()?,
+            _ => {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+    }
+    let op = Op::new(text.as_str().unwrap_or_default(), left, right, cond);
+    op.map(ReadExpr::Bare).map_err(A::Error::custom)
 }
 
 impl Serialize for Expr {
@@ -555,8 +724,10 @@ impl Serialize for Op {
 
 impl<'de> Deserialize<'de> for Op {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Op, D::Error> {
-        let object = Map::<String, Value>::deserialize(deserializer)?;
-        Op::from_object(&object).map_err(D::Error::custom)
+        match ReadExpr::deserialize(deserializer)? {
+            ReadExpr::Bare(op) => Ok(op),
+            ReadExpr::Typed(_) => Err(D::Error::custom("expected an object with op")),
+        }
     }
 }
 
