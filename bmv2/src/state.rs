@@ -23,7 +23,7 @@ pub(crate) struct State {
     pub registers: Vec<Register>,
     /// Number of times that packets have read or written register cells.
     pub register_accesses: u64,
-    /// Number of packets that were interpreted, up to `u32::MAX`.
+    /// Number of packets that were interpreted, modulo 2^32; ingress and egress count separately.
     pub interpreted: u32,
     pub counters: Vec<Cells<Counter>>,
     pub meters: Vec<Vec<Meter>>,

@@ -79,7 +79,7 @@ impl Programs {
         }
     }
 
-    /// Returns the cache with a function that compiles each program of which a switch has interpreted this number of packets;
+    /// Returns the cache with a function that compiles each program of which its switches have interpreted this number of packets;
     /// see [`LoadedProgram::compile_after`].
     pub fn compiled_after(self, packets: u32, compile: fn(Arc<LoadedProgram>)) -> Programs {
         Programs {

@@ -23,7 +23,7 @@ use crate::tables::{ActionRef, GroupLimits, NewEntry};
 use crate::trace::Source;
 use alfirk_bmv2_json::{MatchType, MeterType, TableType};
 use rustc_hash::FxHashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 pub(crate) use self::{
@@ -125,13 +125,15 @@ impl LoadedProgram {
         compiled.as_ref().map(|_| ()).map_err(Clone::clone)
     }
 
-    /// Calls `compile` once, when a switch has interpreted this number of packets. Short runs are then spared the time of a
-    /// compilation that they would not profit from. `compile` calls [`LoadedProgram::compile`], now or in another thread.
+    /// Calls `compile` once, when the switches with this program have interpreted about this number of packets together; ingress
+    /// and egress count separately. Short runs are then spared the time of a compilation that they would not profit from.
+    /// `compile` calls [`LoadedProgram::compile`], now or in another thread.
     pub fn compile_after(&self, packets: u32, compile: fn(Arc<LoadedProgram>)) {
         // A second call has no effect: the program's users share one rule.
         let _ = self.tier_up.set(TierUp {
             packets,
             compile,
+            interpreted: AtomicU32::new(0),
             is_due: AtomicBool::new(true),
         });
     }
@@ -142,15 +144,27 @@ impl LoadedProgram {
     pub(crate) fn compiled_for(self: &Arc<Self>, interpreted: &mut u32) -> Option<&Compiled> {
         let compiled = self.compiled();
         if compiled.is_none() {
-            *interpreted = interpreted.saturating_add(1);
-            let tier_up = self.tier_up.get();
-            if let Some(tier_up) = tier_up.filter(|tier_up| tier_up.packets == *interpreted) {
-                if tier_up.is_due.swap(false, Ordering::Relaxed) {
-                    (tier_up.compile)(self.clone());
-                }
+            *interpreted = interpreted.wrapping_add(1);
+            if *interpreted % TIER_UP_STEP == 0 {
+                self.add_interpreted();
             }
         }
         compiled
+    }
+
+    /// Counts [`TIER_UP_STEP`] packets that a switch has interpreted, and has the program compiled if they are enough.
+    #[cold]
+    fn add_interpreted(self: &Arc<Self>) {
+        let Some(tier_up) = self.tier_up.get() else {
+            return;
+        };
+        let before = tier_up
+            .interpreted
+            .fetch_add(TIER_UP_STEP, Ordering::Relaxed);
+        let is_enough = before.saturating_add(TIER_UP_STEP) >= tier_up.packets;
+        if is_enough && tier_up.is_due.swap(false, Ordering::Relaxed) {
+            (tier_up.compile)(self.clone());
+        }
     }
 
     /// Returns the program's machine code, if there is some.
@@ -165,11 +179,16 @@ impl LoadedProgram {
     }
 }
 
+/// Number of packets after which a switch adds them to the number of all switches.
+const TIER_UP_STEP: u32 = 256;
+
 /// When a program is compiled: after some packets.
 #[derive(Debug)]
 pub(crate) struct TierUp {
-    /// Number of packets that one switch has interpreted.
+    /// Number of packets after which the program is compiled.
     packets: u32,
+    /// Number of packets that the switches with this program have interpreted together, in steps of [`TIER_UP_STEP`].
+    interpreted: AtomicU32,
     /// Compiles the program.
     compile: fn(Arc<LoadedProgram>),
     /// Whether no switch has begun the compilation yet.

@@ -571,9 +571,9 @@ impl Network {
     }
 }
 
-/// Number of packets that a switch interprets before its program is compiled. Compilation takes about as long as the
-/// interpretation of some ten thousand packets by all switches of a fabric.
-const TIER_UP: u32 = 1 << 12;
+/// Number of packets that all switches of a fabric interpret, in ingress and egress, before their program is compiled. The
+/// time that machine code saves for as many packets is about that of the compilation.
+const TIER_UP: u32 = 1 << 20;
 
 /// Creates the programs of a fabric, which are compiled as the model says. Few packets of the fast data plane reach
 /// pipelines, so compilation does not pay there.
