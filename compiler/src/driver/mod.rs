@@ -161,9 +161,7 @@ pub fn bf_rt_schema(
         bf_rt_schema: true,
         ..Goals::default()
     };
-    outputs_of(options, loader, goals, |outputs, _| {
-        outputs.bf_rt_schema
-    })
+    outputs_of(options, loader, goals, |outputs, _| outputs.bf_rt_schema)
 }
 
 /// Compiles a file, and picks from the outputs and the rendered warnings. A missing output is an error of the program.

@@ -13,8 +13,8 @@ use alfirk_roce::steady::StateVisitor;
 
 use super::bf_runtime::BfRuntime;
 use super::message::Message;
-use super::passes::PassRecorder;
 use super::packet_traces::{PacketTraces, TracedPacket};
+use super::passes::PassRecorder;
 use super::plane::{FastPlane, NeedsPipeline, QueuedPacket};
 use super::ports::{NotQueued, PendingCharge, Ports};
 use super::Ctx;
