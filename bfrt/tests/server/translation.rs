@@ -191,7 +191,7 @@ fn written_entries_work_and_are_read_back() {
         assert_eq!(switch.read(all_of(table)), Ok(vec![entry]));
     }
     let gone = update(v1::update::Type::Delete, forward(0xa, 2));
-    assert_eq!(switch.write(&[gone.clone()]), [Code::Ok]);
+    assert_eq!(switch.write(std::slice::from_ref(&gone)), [Code::Ok]);
     assert_eq!(switch.write(&[gone]), [Code::NotFound]);
     assert_eq!(switch.read(all_of("forward")), Ok(vec![]));
     assert!(switch.fixture.packet(1, 0xa, 0xb).is_empty());
