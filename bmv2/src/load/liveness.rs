@@ -13,6 +13,7 @@ use crate::program::{
     Calculation, Header, Input, KeyPart, LiveWords, LoadedProgram, Note, ParserStep, Table,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 
 /// A set of words of the packet's state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -186,8 +187,8 @@ impl<'a> Analysis<'a> {
         for (at, pc) in pcs.iter().enumerate() {
             number[*pc as usize] = at;
         }
-        let mut next: Vec<Vec<usize>> = Vec::new();
-        let mut sources: Vec<Vec<usize>> = vec![Vec::new(); pcs.len()];
+        let mut next: Vec<SmallVec<[usize; 2]>> = Vec::with_capacity(pcs.len());
+        let mut sources: Vec<SmallVec<[usize; 2]>> = vec![SmallVec::new(); pcs.len()];
         for (at, pc) in pcs.iter().enumerate() {
             let after = edges[pc].iter().map(|to| number[*to as usize]);
             next.push(after.collect());
@@ -201,7 +202,7 @@ impl<'a> Analysis<'a> {
             matches!(self.op(pcs[at]), Op::End | Op::EndIfExit | Op::Return)
                 || is_assignment(at)
                 || is_assignment(at + 1)
-                || next[at] != [at + 1]
+                || next[at][..] != [at + 1]
                 || sources[at + 1].len() > 1
                 || at + 1 == first
         };
@@ -221,22 +222,22 @@ impl<'a> Analysis<'a> {
         };
         let size = self.end.0.len();
         // For each block the words that are live before it if none is after it, and if all are.
-        let mut effects = Vec::with_capacity(blocks.len());
-        for block in &blocks {
-            let (mut if_none, mut if_all) = (vec![0; size], vec![u64::MAX; size]);
+        let mut if_none = vec![0; blocks.len() * size];
+        let mut if_all = vec![u64::MAX; blocks.len() * size];
+        let mut words = WordSet(vec![0; size]);
+        for (number, block) in blocks.iter().enumerate() {
             if !is_assignment(block.start) {
-                for words in [&mut if_none, &mut if_all] {
-                    let mut set = WordSet(std::mem::take(words));
-                    through(block, &mut set);
-                    *words = set.0;
+                for effect in [&mut if_none, &mut if_all] {
+                    let effect = &mut effect[number * size..][..size];
+                    words.0.copy_from_slice(effect);
+                    through(block, &mut words);
+                    effect.copy_from_slice(&words.0);
                 }
             }
-            effects.push((if_none, if_all));
         }
         // The live words before each block, one set after the other.
         let mut live = vec![0u64; blocks.len() * size];
         let mut is_waiting = vec![true; blocks.len()];
-        let mut words = self.end.clone();
         while is_waiting.contains(&true) {
             // Most instructions precede those that may follow them.
             for (number, block) in blocks.iter().enumerate().rev() {
@@ -257,7 +258,8 @@ impl<'a> Analysis<'a> {
                 if is_assignment(block.start) {
                     through(block, &mut words);
                 } else {
-                    let (if_none, if_all) = &effects[number];
+                    let [if_none, if_all] =
+                        [&if_none, &if_all].map(|effect| &effect[number * size..][..size]);
                     let effects = if_none.iter().zip(if_all);
                     let pairs = words.0.iter_mut().zip(effects);
                     pairs.for_each(|(word, (none, all))| *word = none | *word & all);
@@ -275,9 +277,9 @@ impl<'a> Analysis<'a> {
     }
 
     /// Returns the reachable instructions with those that may follow each. An action returns to all of its callers.
-    fn edges(&self, start: Pc) -> FxHashMap<Pc, Vec<Pc>> {
+    fn edges(&self, start: Pc) -> FxHashMap<Pc, SmallVec<[Pc; 2]>> {
         let zero = Slot::MAX;
-        let mut edges: FxHashMap<Pc, Vec<Pc>> = FxHashMap::default();
+        let mut edges: FxHashMap<Pc, SmallVec<[Pc; 2]>> = FxHashMap::default();
         // An instruction, and the action that it is part of.
         let mut waiting = vec![(start, None)];
         let mut seen = FxHashSet::default();
@@ -286,7 +288,7 @@ impl<'a> Analysis<'a> {
                 continue;
             }
             let op = self.op(pc);
-            let mut next = Vec::new();
+            let mut next: SmallVec<[(Pc, Option<Pc>); 2]> = SmallVec::new();
             match op.flow(zero) {
                 Flow::Next | Flow::MayEnd => next.push((pc + 1, action)),
                 Flow::Jump { to } => next.push((to, action)),
