@@ -4,6 +4,7 @@ use std::io;
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 
+use alfirk_bmv2_json::BmV2Json;
 use alfirk_compiler::arch::Arch;
 use alfirk_compiler::driver::{compile, compile_with, CompileError, CompileOptions, Compiled};
 use alfirk_compiler::preproc::{DiskLoader, MacroOption, SourceLoader};
@@ -139,6 +140,8 @@ pub struct CompiledProgram {
     pub p4info: P4Info,
     /// BMv2 JSON of the program: the target-specific configuration (P4Runtime `p4_device_config`).
     pub device_config: Vec<u8>,
+    /// The program of which `device_config` is the text.
+    pub json: BmV2Json,
 }
 
 /// Compiles `file`, or the built-in program of the target.
@@ -160,6 +163,7 @@ pub fn compile_program(target: Target, file: Option<&Path>) -> Result<CompiledPr
     Ok(CompiledProgram {
         p4info,
         device_config,
+        json,
     })
 }
 

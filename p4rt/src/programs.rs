@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use alfirk_bmv2::{LoadError, LoadOptions, LoadedProgram};
+use alfirk_bmv2_json::BmV2Json;
 use alfirk_p4runtime::p4::v1::ForwardingPipelineConfig;
 
 use super::pipeline::VerifiedConfig;
@@ -96,6 +97,27 @@ impl Programs {
     /// # Errors
     /// As [`LoadedProgram::from_json`].
     pub fn load(&self, text: &str) -> Result<Arc<LoadedProgram>, LoadError> {
+        self.load_by(text, |options| LoadedProgram::from_text(text, options))
+    }
+
+    /// As [`Programs::load`], for JSON text that its caller has parsed: `json`.
+    ///
+    /// # Errors
+    /// As [`LoadedProgram::from_json`].
+    pub fn load_parsed(
+        &self,
+        text: &str,
+        json: &BmV2Json,
+    ) -> Result<Arc<LoadedProgram>, LoadError> {
+        self.load_by(text, |options| LoadedProgram::with_options(json, options))
+    }
+
+    /// Returns the program with this JSON text from the cache, or from `load`.
+    fn load_by(
+        &self,
+        text: &str,
+        load: impl FnOnce(LoadOptions) -> Result<LoadedProgram, LoadError>,
+    ) -> Result<Arc<LoadedProgram>, LoadError> {
         // The list stays consistent even if a thread panics while holding the lock.
         let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
         programs.retain(|programs| programs.program.strong_count() > 0);
@@ -108,7 +130,7 @@ impl Programs {
             coverage: self.with_coverage,
             ..LoadOptions::default()
         };
-        let program = Arc::new(LoadedProgram::from_text(text, options)?);
+        let program = Arc::new(load(options)?);
         programs.push(CachedProgram {
             text: text.to_owned(),
             program: Arc::downgrade(&program),

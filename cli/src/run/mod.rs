@@ -18,6 +18,7 @@ use alfirk_ctrl::controller::ControllerConfig;
 use alfirk_ctrl::strategy::{Strategies, Window};
 use alfirk_experiment::workload::Workload;
 use alfirk_experiment::{run_algorithm, run_workload, Fabric, Job, Report, Row, SharedFabric};
+use alfirk_p4rt::Programs;
 use alfirk_roce::collective::Algorithm;
 use alfirk_sim::engine::FaultProbabilities;
 use alfirk_sim::network::Network;
@@ -200,6 +201,13 @@ fn run_virtual(
         );
     }
     let threads = fabrics_at_once(threads_each).min(config.algorithms.len());
+    // The fabrics share the program, which is loaded once. An error is that of the first switch that loads it.
+    let programs = Network::programs(&config.model);
+    let text = std::str::from_utf8(&program.device_config);
+    let _loaded = text.map(|text| match debugger {
+        Some(_) => None,
+        None => programs.load_parsed(text, &program.json).ok(),
+    });
     let mut rows: Vec<Option<Result<Row, Failure>>> = Vec::new();
     rows.resize_with(config.algorithms.len(), || None);
     let numbered = config.algorithms.iter().enumerate();
@@ -214,9 +222,10 @@ fn run_virtual(
             return;
         };
         let page = page.map(|page| page.0[number].bytes.clone());
-        *row = Some(run_in_virtual_time(
-            config, program, job, algorithm, bars, page, debugger,
-        ));
+        let network = build(config, program, &programs, debugger);
+        *row = Some(network.and_then(|network| {
+            run_in_virtual_time(config, network, job, algorithm, bars, page, debugger)
+        }));
     };
     thread::scope(|scope| {
         for _ in 1..threads {
@@ -240,15 +249,14 @@ fn duration_rank(algorithm: Algorithm) -> u8 {
     }
 }
 
-fn run_in_virtual_time(
+/// Builds the fabric of a run in virtual time, whose switches load their programs through `programs`, or one that records
+/// passes for a debugger.
+fn build(
     config: &Config,
     program: &CompiledProgram,
-    job: &Job,
-    algorithm: Algorithm,
-    bars: &Bars,
-    page: Option<GrowingBytes>,
+    programs: &Programs,
     debugger: Option<&PassSender>,
-) -> Result<Row, Failure> {
+) -> Result<Network, Failure> {
     let schema = config
         .bf_runtime
         .map(|target| program::bf_rt_schema(target, config.p4src.as_deref()));
@@ -256,24 +264,34 @@ fn run_in_virtual_time(
         bf_rt_schema: schema.transpose()?.map(Into::into),
         ..controller_config(config, program)
     };
-    let build = match debugger {
-        Some(_) => Network::build_recorded,
-        None => Network::build,
+    let (topology, model, seed) = (&config.topology, config.model, config.job.seed);
+    let faults = FaultProbabilities::lossy(config.loss.everywhere);
+    let built = match debugger {
+        Some(_) => Network::build_recorded(topology, controller, model, faults, seed),
+        None => {
+            let programs = programs.clone();
+            Network::build_with(topology, controller, model, faults, seed, programs)
+        }
     };
-    let mut network = build(
-        &config.topology,
-        controller,
-        config.model,
-        FaultProbabilities::lossy(config.loss.everywhere),
-        config.job.seed,
-    )
-    .map_err(Failure::bad_input)?;
+    let mut network = built.map_err(Failure::bad_input)?;
     if let Some(loss) = config.loss.core {
         for link in config.topology.core_links() {
             let set = network.set_initial_loss(link, loss);
             set.map_err(Failure::bad_input)?;
         }
     }
+    Ok(network)
+}
+
+fn run_in_virtual_time(
+    config: &Config,
+    mut network: Network,
+    job: &Job,
+    algorithm: Algorithm,
+    bars: &Bars,
+    page: Option<GrowingBytes>,
+    debugger: Option<&PassSender>,
+) -> Result<Row, Failure> {
     let records = Records::start(config, algorithm, &mut network, page)?;
     let (threads, _) = config.usable_threads();
     let set = network.set_threads(config.model.fidelity.threads(threads));

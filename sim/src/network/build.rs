@@ -92,14 +92,13 @@ impl Network {
         faults: FaultProbabilities,
         run_seed: u64,
     ) -> Result<Network, BuildError> {
-        Network::build_with(
-            topology,
-            controller,
-            model,
-            faults,
-            run_seed,
-            programs(&model),
-        )
+        let programs = Network::programs(&model);
+        Network::build_with(topology, controller, model, faults, run_seed, programs)
+    }
+
+    /// Creates a cache of programs, which are compiled as the model says. Several fabrics can share it.
+    pub fn programs(model: &Model) -> Programs {
+        programs(model)
     }
 
     /// Creates a fabric as [`Network::build`] does, whose switches record the passes of packets for a debugger. No result
@@ -133,7 +132,8 @@ impl Network {
         self.passes.as_ref().map_or_else(Vec::new, PassList::take)
     }
 
-    fn build_with(
+    /// Creates a fabric as [`Network::build`] does, whose switches load their programs through `programs`.
+    pub fn build_with(
         topology: &Topology,
         controller: ControllerConfig,
         model: Model,
