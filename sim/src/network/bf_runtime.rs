@@ -40,7 +40,7 @@ impl BfRuntime {
         }
     }
 
-    /// Forgets the program, when the switch restarts.
+    /// Clears the program, when the switch restarts.
     pub fn restart(&mut self) {
         self.session = None;
     }
