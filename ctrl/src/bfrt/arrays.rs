@@ -218,11 +218,7 @@ impl Array {
             return Ok(fields::all_entries(self.id));
         };
         let key = self.index.exact(cell(index)?)?;
-        let entry = fields::entry(self.id, key, Vec::new());
-        Ok(fields::to_read(bfrt::TableEntry {
-            data: None,
-            ..entry
-        }))
+        Ok(fields::to_read(fields::key_entry(self.id, key)))
     }
 
     /// Converts a cell that was read; `id` is that of the array in P4Info.

@@ -150,10 +150,7 @@ impl Engine {
             updates.push(entry_update(verb, self.nodes.entry(node, rid, ports)?));
         }
         let entry = match verb {
-            Verb::Delete => TableEntry {
-                data: None,
-                ..fields::entry(self.groups.table, key, Vec::new())
-            },
+            Verb::Delete => fields::key_entry(self.groups.table, key),
             _ => fields::entry(self.groups.table, key, self.groups.data(&ids)),
         };
         updates.push(entry_update(verb, entry));
@@ -196,7 +193,7 @@ impl Engine {
     ) -> Result<Vec<bfrt::Update>, Status> {
         let mirrors = &self.mirrors;
         let key = mirrors.key.exact(u64::from(session.session_id))?;
-        let entry = fields::entry(mirrors.table, key, Vec::new());
+        let entry = fields::key_entry(mirrors.table, key);
         let data = match verb {
             Verb::Delete => None,
             _ => Some(mirrors.data(session)?),
@@ -271,10 +268,7 @@ impl Nodes {
 
     fn key_entry(&self, node: u32) -> Result<TableEntry, Status> {
         let key = self.key.exact(u64::from(node))?;
-        Ok(TableEntry {
-            data: None,
-            ..fields::entry(self.table, key, Vec::new())
-        })
+        Ok(fields::key_entry(self.table, key))
     }
 
     fn entry(&self, node: u32, rid: u16, ports: Vec<u32>) -> Result<TableEntry, Status> {

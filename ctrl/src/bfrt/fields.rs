@@ -105,12 +105,19 @@ fn number(bytes: &[u8]) -> Option<u64> {
 /// An entry with a key, and with data without an action.
 pub(super) fn entry(table: u32, key: KeyField, fields: Vec<DataField>) -> TableEntry {
     TableEntry {
-        table_id: table,
-        value: Some(Key::Key(TableKey { fields: vec![key] })),
         data: Some(TableData {
             action_id: 0,
             fields,
         }),
+        ..key_entry(table, key)
+    }
+}
+
+/// An entry with a key alone, as deletions and reads need it.
+pub(super) fn key_entry(table: u32, key: KeyField) -> TableEntry {
+    TableEntry {
+        table_id: table,
+        value: Some(Key::Key(TableKey { fields: vec![key] })),
         ..TableEntry::default()
     }
 }

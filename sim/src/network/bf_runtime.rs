@@ -51,7 +51,8 @@ impl BfRuntime {
         server: &mut Server,
         config: &v1::ForwardingPipelineConfig,
     ) -> Result<(), Status> {
-        let p4info = config.p4info.clone().unwrap_or_default();
+        let no_p4info = Status::new(Code::InvalidArgument, "the config has no P4Info");
+        let p4info = config.p4info.as_ref().ok_or(no_p4info)?;
         let generation = match p4info.pkg_info.as_ref().map(|package| &*package.arch) {
             Some("t2na") => Generation::Two,
             _ => Generation::One,
@@ -85,7 +86,7 @@ impl BfRuntime {
         let of_device = schemas.non_p4_config.as_ref();
         let of_device = of_device.map(|own| &*own.bfruntime_info);
         let (of_program, of_device) = (parse(of_program)?, parse(of_device)?);
-        let translation = Translation::new(&p4info, &of_program, &of_device, CLIENT, NAME);
+        let translation = Translation::new(p4info, &of_program, &of_device, CLIENT, NAME);
         let translation =
             translation.map_err(|why| Status::new(Code::InvalidArgument, why.to_string()))?;
         self.session = Some((service, translation));
