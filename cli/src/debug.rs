@@ -95,7 +95,7 @@ fn serve(
                     *attaching = Some((relay, first.collect(), seq));
                     return Ok(());
                 }
-                Err(why) => refused(&message, &why),
+                Err(why) => debugger.refuse(&message, why),
             },
             command => {
                 let replies = debugger.handle(&message).map_err(Failure::bad_input)?;
@@ -134,21 +134,6 @@ fn attach(disk: &Disk, address: Option<&str>, request: &Value) -> Result<(Relay,
         request["arguments"]["compiled"] = json!(disk.compilations(&launch)?);
     }
     Ok((Relay::connect(address)?, request))
-}
-
-/// Returns the response to a request that fails.
-fn refused(request: &Value, why: &str) -> Vec<Value> {
-    let line = why.lines().next().unwrap_or_default();
-    let error = json!({"id": 1, "format": line, "showUser": true});
-    vec![json!({
-        "seq": request["seq"],
-        "type": "response",
-        "request_seq": request["seq"],
-        "command": request["command"],
-        "success": false,
-        "message": line,
-        "body": {"error": error},
-    })]
 }
 
 /// Creates the debugger of a running switch that runs the program in this BMv2 JSON.

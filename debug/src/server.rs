@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use alfirk_bmv2::LoadedProgram;
-use alfirk_bmv2_json::BmV2Json;
+use alfirk_bmv2::{LoadOptions, LoadedProgram};
+use alfirk_bmv2_json::{BmV2Json, Parser};
 use alfirk_compiler::preproc::normalize;
 use alfirk_stf::{Command, Line, Records, Session};
 use serde::Deserialize;
@@ -137,6 +137,38 @@ struct Run {
 
 type Answer = Result<Value, String>;
 
+/// Returns the response to the request `command` with the number `seq`: a body, or the first line of an error.
+fn response(seq: i64, command: &str, answer: Answer) -> Value {
+    let mut response = json!({
+        "type": "response",
+        "request_seq": seq,
+        "command": command,
+        "success": answer.is_ok(),
+    });
+    match answer {
+        Ok(Value::Null) => {}
+        Ok(body) => response["body"] = body,
+        Err(error) => {
+            let line = error.lines().next().unwrap_or_default();
+            response["message"] = json!(line);
+            response["body"] = json!({"error": {"id": 1, "format": line, "showUser": true}});
+        }
+    }
+    response
+}
+
+/// Loads a program, given as BMv2 JSON, with notes. Also returns its parsers.
+fn load(json: &str) -> Result<(Arc<LoadedProgram>, Vec<Parser>), String> {
+    let parsed = BmV2Json::from_text(json).map_err(|error| error.to_string())?;
+    let options = LoadOptions {
+        notes: true,
+        ..LoadOptions::default()
+    };
+    let program = LoadedProgram::with_options(&parsed, options);
+    let program = program.map_err(|error| error.to_string())?;
+    Ok((Arc::new(program), parsed.parsers))
+}
+
 fn arguments<T: for<'a> Deserialize<'a>>(request: &Value) -> Result<T, String> {
     let arguments = request.get("arguments").cloned().unwrap_or(json!({}));
     serde_json::from_value(arguments).map_err(|error| format!("wrong arguments: {error}"))
@@ -235,24 +267,16 @@ impl Debugger {
         };
         let mut events = Vec::new();
         let answer = self.answer(command, message, &mut events);
-        let mut response = json!({
-            "type": "response",
-            "request_seq": seq,
-            "command": command,
-            "success": answer.is_ok(),
-        });
-        match answer {
-            Ok(Value::Null) => {}
-            Ok(body) => response["body"] = body,
-            Err(error) => {
-                let line = error.lines().next().unwrap_or_default().to_owned();
-                response["message"] = json!(line);
-                response["body"] = json!({"error": {"id": 1, "format": line, "showUser": true}});
-            }
-        }
-        let mut messages = vec![response];
+        let mut messages = vec![response(seq, command, answer)];
         messages.extend(events);
         Ok(self.numbered(messages))
+    }
+
+    /// Returns the messages that refuse a request for the reason `why`, which is that of the debugger's driver.
+    pub fn refuse(&mut self, request: &Value, why: String) -> Reply {
+        let seq = request["seq"].as_i64().unwrap_or(0);
+        let command = request["command"].as_str().unwrap_or_default();
+        self.numbered(vec![response(seq, command, Err(why))])
     }
 
     fn answer(&mut self, command: &str, request: &Value, events: &mut Reply) -> Answer {
@@ -380,10 +404,8 @@ impl Debugger {
 
     fn open(&mut self, launch: &Launch) -> Result<Run, String> {
         if let Some((passes, json)) = self.fabric.take() {
-            let program = LoadedProgram::with_notes(&json).map_err(|error| error.to_string())?;
-            let parsed = BmV2Json::from_text(&json).map_err(|error| error.to_string())?;
-            let program = Arc::new(program);
-            let recording = Recording::of_fabric(passes, program.clone(), &parsed.parsers);
+            let (program, parsers) = load(&json)?;
+            let recording = Recording::of_fabric(passes, program.clone(), &parsers);
             return Ok(Run::new(recording, &program));
         }
         if self.live.is_some() || self.is_of_fabric {

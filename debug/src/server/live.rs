@@ -6,11 +6,10 @@ use std::sync::Arc;
 
 use alfirk_bmv2::trace::FrameFilter;
 use alfirk_bmv2::{LoadedProgram, Switch};
-use alfirk_bmv2_json::BmV2Json;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{arguments, event, output, stopped, Debugger, Reply, Run};
+use super::{arguments, event, load, output, stopped, Debugger, Reply, Run};
 use crate::navigation::{search_last, Halt};
 use crate::recording::{Before, Executed, Position, Record, Recording};
 
@@ -113,10 +112,8 @@ impl Debugger {
             let parsed = (live.parse_filter)(filter, json);
             live.filter = Some(parsed.map_err(|error| format!("filter: {error}"))?);
         }
-        let program = LoadedProgram::with_notes(json).map_err(|error| error.to_string())?;
-        let parsed = BmV2Json::from_text(json).map_err(|error| error.to_string())?;
-        let program = Arc::new(program);
-        let recording = Recording::of_switch(program.clone(), &parsed.parsers);
+        let (program, parsers) = load(json)?;
+        let recording = Recording::of_switch(program.clone(), &parsers);
         live.hold_seconds = attach.hold_seconds.unwrap_or(HOLD_SECONDS);
         live.stop_at = attach.stop_at;
         live.stop_on_entry = attach.stop_on_entry;
