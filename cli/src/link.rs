@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use alfirk_ctrl::client::control::control_client::ControlClient;
 use alfirk_ctrl::client::control::SetLinkRequest;
+use alfirk_ctrl::client::root_cause;
 use alfirk_p4runtime::alfirk::links::v1::{
     link, links_client::LinksClient, ChangeRequest, ListRequest, Port,
 };
@@ -221,15 +222,6 @@ fn endpoint(args: &Args) -> Result<Endpoint, Failure> {
         Some(_) => Err(Failure::failed(alfirk_switch::NO_TLS)),
         None => Ok(endpoint),
     }
-}
-
-/// Message of the innermost cause of an error.
-pub(crate) fn root_cause(error: &dyn std::error::Error) -> String {
-    let mut cause = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    cause.to_string()
 }
 
 fn as_json(port: &Port) -> serde_json::Value {

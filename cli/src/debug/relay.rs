@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use alfirk_ctrl::client::root_cause;
 use alfirk_p4runtime::alfirk::debug::v1::{debug_client::DebugClient, Message};
 use serde_json::{json, Value};
 use tokio::runtime::Runtime;
@@ -12,7 +13,6 @@ use tonic::{Code, Status, Streaming};
 
 use super::editor::Editor;
 use crate::exit::{Failure, Outcome};
-use crate::link::root_cause;
 
 /// Time limit for the connection to the switch.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

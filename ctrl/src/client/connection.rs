@@ -201,7 +201,7 @@ fn ended(status: &tonic::Status) -> String {
 }
 
 /// Message of the innermost source of an error; tonic's outer transport errors only say "transport error".
-fn root_cause(error: &dyn std::error::Error) -> String {
+pub fn root_cause(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {
         cause = source;

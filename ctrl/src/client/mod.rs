@@ -20,6 +20,7 @@ pub mod control {
 }
 
 pub use args::{run, CtrlArgs, CtrlError, DryRun, WEB_ADDRESS};
+pub use connection::root_cause;
 pub use files::{FileError, StateFile, SwitchAddress};
 pub use runner::{GroupNotification, Handle, Journal, Runner, StartError};
 pub use service::ControlService;
