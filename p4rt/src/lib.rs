@@ -149,11 +149,6 @@ impl Server {
         Server::with_programs(switch, self.programs.clone())
     }
 
-    /// Loads programs through this cache from now on.
-    pub fn set_programs(&mut self, programs: Programs) {
-        self.programs = programs;
-    }
-
     /// Returns the switch that processes packets.
     pub fn switch(&self) -> &Switch {
         &self.active.switch

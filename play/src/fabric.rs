@@ -65,17 +65,17 @@ pub(crate) fn run(
     });
     let (p4info, json) = compiled.map_err(|_| "the program has errors".to_owned())?;
     let controller = ControllerConfig::new(p4info, json.to_text().into_bytes());
-    let mut network = Network::build(
+    let network = Network::build_traced(
         &topology,
         controller,
         Model::default(),
         FaultProbabilities::lossy(spec.loss),
         spec.seed,
+        limits::SWITCH_PACKETS,
     )
     .map_err(|error| {
         format!("the controller cannot use this program; fabrics need one with the tables of p4src: {error}")
     })?;
-    network.trace_packets(limits::SWITCH_PACKETS);
     let mut fabric = VirtualFabric::bring_up(network).map_err(|error| error.to_string())?;
     let data: Arc<[u8]> = (0..spec.bytes).map(|at| at as u8).collect();
     let members = topology.host_indexes().take(spec.group).collect();

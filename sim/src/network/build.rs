@@ -96,9 +96,24 @@ impl Network {
         Network::build_with(topology, controller, model, faults, run_seed, programs)
     }
 
-    /// Creates a cache of programs, which are compiled as the model says. Several fabrics can share it.
+    /// Creates a cache of programs, which are compiled as the model says. Several fabrics can share it. Few packets of the
+    /// fast data plane reach pipelines, so compilation does not pay there.
     pub fn programs(model: &Model) -> Programs {
-        programs(model)
+        let programs = Programs::default();
+        match (model.engine, model.fidelity) {
+            (PipelineEngine::Auto, Fidelity::Exact) => {
+                programs.compiled_after(TIER_UP, |program| {
+                    rayon::spawn(move || {
+                        // A program that cannot be compiled is interpreted.
+                        let _ = program.compile();
+                    });
+                })
+            }
+            (PipelineEngine::Compiled, _) => programs.compiled_by(|program| {
+                let _ = program.compile();
+            }),
+            (PipelineEngine::Auto, Fidelity::Fast) | (PipelineEngine::Interpreter, _) => programs,
+        }
     }
 
     /// Creates a fabric as [`Network::build`] does, whose switches record the passes of packets for a debugger. No result
@@ -114,17 +129,42 @@ impl Network {
         let mut network =
             Network::build_with(topology, controller, model, faults, run_seed, programs)?;
         let list = PassList::default();
-        for index in topology.switch_indexes() {
-            let recorder = PassRecorder::new(&topology.switch(index).name, list.clone());
-            let node = network.switches[index.0];
-            network.engine.with_node(node, |node, _| {
+        network.each_switch(|index, node| {
+            node.record(PassRecorder::new(
+                &topology.switch(index).name,
+                list.clone(),
+            ));
+        });
+        network.passes = Some(list);
+        Ok(network)
+    }
+
+    /// Creates a fabric as [`Network::build`] does, whose switches record how they process their packets, up to `limit` of
+    /// each. [`Network::take_packet_traces`] returns the traces. Packets of the fast data plane have none.
+    pub fn build_traced(
+        topology: &Topology,
+        controller: ControllerConfig,
+        model: Model,
+        faults: FaultProbabilities,
+        run_seed: u64,
+        limit: usize,
+    ) -> Result<Network, BuildError> {
+        let programs = Programs::with_notes();
+        let mut network =
+            Network::build_with(topology, controller, model, faults, run_seed, programs)?;
+        network.each_switch(|_, node| node.trace_packets(limit));
+        Ok(network)
+    }
+
+    /// Calls a function for each switch, with its index in the topology.
+    fn each_switch(&mut self, mut call: impl FnMut(SwitchIndex, &mut SwitchNode)) {
+        for (index, &node) in self.switches.iter().enumerate() {
+            self.engine.with_node(node, |node, _| {
                 if let Element::Switch(node) = node {
-                    node.record(recorder);
+                    call(SwitchIndex(index), node);
                 }
             });
         }
-        network.passes = Some(list);
-        Ok(network)
     }
 
     /// Removes and returns the recorded passes of packets through switches, in the order of time.
@@ -491,19 +531,6 @@ impl Network {
         }
     }
 
-    /// Records how each switch processes its packets, up to `limit` of each. Call it before the switches have programs.
-    /// [`Network::take_packet_traces`] returns the traces.
-    pub fn trace_packets(&mut self, limit: usize) {
-        let programs = Programs::with_notes();
-        for &node in &self.switches {
-            self.engine.with_node(node, |node, _| {
-                if let Element::Switch(node) = node {
-                    node.trace_packets(limit, programs.clone());
-                }
-            });
-        }
-    }
-
     /// Removes and returns the packets of a switch whose traces were recorded, in the order of their arrival.
     pub fn take_packet_traces(&mut self, index: SwitchIndex) -> Vec<TracedPacket> {
         self.engine
@@ -574,24 +601,6 @@ impl Network {
 /// Number of packets that all switches of a fabric interpret, in ingress and egress, before their program is compiled. The
 /// time that machine code saves for as many packets is about that of the compilation.
 const TIER_UP: u32 = 1 << 20;
-
-/// Creates the programs of a fabric, which are compiled as the model says. Few packets of the fast data plane reach
-/// pipelines, so compilation does not pay there.
-fn programs(model: &Model) -> Programs {
-    let programs = Programs::default();
-    match (model.engine, model.fidelity) {
-        (PipelineEngine::Auto, Fidelity::Exact) => programs.compiled_after(TIER_UP, |program| {
-            rayon::spawn(move || {
-                // A program that cannot be compiled is interpreted.
-                let _ = program.compile();
-            });
-        }),
-        (PipelineEngine::Compiled, _) => programs.compiled_by(|program| {
-            let _ = program.compile();
-        }),
-        (PipelineEngine::Auto, Fidelity::Fast) | (PipelineEngine::Interpreter, _) => programs,
-    }
-}
 
 fn add_switch(
     engine: &mut Engine<Element>,

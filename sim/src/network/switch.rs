@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use alfirk_bmv2::{QueueState, Queued};
 use alfirk_ctrl::controller::{Request, Response};
 use alfirk_ctrl::tables::Program;
-use alfirk_p4rt::{ClientId, Event, Programs, Server};
+use alfirk_p4rt::{ClientId, Event, Server};
 use alfirk_p4runtime::Status;
 use alfirk_roce::host::Packet;
 use alfirk_roce::steady::StateVisitor;
@@ -167,10 +167,8 @@ impl SwitchNode {
         &self.server
     }
 
-    /// Records traces of up to `limit` packets from now on. `programs` must load programs with notes. Packets of the fast data
-    /// plane have no traces.
-    pub(super) fn trace_packets(&mut self, limit: usize, programs: Programs) {
-        self.server.set_programs(programs);
+    /// Records traces of up to `limit` packets from now on. The programs of the switch are loaded with notes.
+    pub(super) fn trace_packets(&mut self, limit: usize) {
         self.server.switch_mut().set_trace(true);
         self.server.switch_mut().set_block_trace(true);
         self.packet_traces = Some(PacketTraces::new(limit));
