@@ -208,6 +208,13 @@ fn run_virtual(
         Some(_) => None,
         None => programs.load_parsed(text, &program.json).ok(),
     });
+    let schema = config
+        .bf_runtime
+        .map(|target| program::bf_rt_schema(target, config.p4src.as_deref()));
+    let controller = ControllerConfig {
+        bf_rt_schema: schema.transpose()?.map(Into::into),
+        ..controller_config(config, program)
+    };
     let mut rows: Vec<Option<Result<Row, Failure>>> = Vec::new();
     rows.resize_with(config.algorithms.len(), || None);
     let numbered = config.algorithms.iter().enumerate();
@@ -222,7 +229,7 @@ fn run_virtual(
             return;
         };
         let page = page.map(|page| page.0[number].bytes.clone());
-        let network = build(config, program, &programs, debugger);
+        let network = build(config, &controller, &programs, debugger);
         *row = Some(network.and_then(|network| {
             run_in_virtual_time(config, network, job, algorithm, bars, page, debugger)
         }));
@@ -253,17 +260,11 @@ fn duration_rank(algorithm: Algorithm) -> u8 {
 /// passes for a debugger.
 fn build(
     config: &Config,
-    program: &CompiledProgram,
+    controller: &ControllerConfig,
     programs: &Programs,
     debugger: Option<&PassSender>,
 ) -> Result<Network, Failure> {
-    let schema = config
-        .bf_runtime
-        .map(|target| program::bf_rt_schema(target, config.p4src.as_deref()));
-    let controller = ControllerConfig {
-        bf_rt_schema: schema.transpose()?.map(Into::into),
-        ..controller_config(config, program)
-    };
+    let controller = controller.clone();
     let (topology, model, seed) = (&config.topology, config.model, config.job.seed);
     let faults = FaultProbabilities::lossy(config.loss.everywhere);
     let built = match debugger {
