@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -42,6 +42,10 @@ SKIPPED_TESTS = "ALFIRK_SKIPPED_TESTS"
 
 #: Info strings of the code blocks that rustdoc compiles.
 RUN_BY_RUSTDOC = ("", "rust", "no_run", "should_panic", "compile_fail", "ignore")
+
+#: Seconds for which the main thread waits at most before Python looks for signals: one that arrives
+#: just before a wait begins does not end the wait.
+SIGNAL_DELAY = 1
 
 #: Checks that follow one another; lanes run side by side.
 Lane = Iterable["Check"]
@@ -306,13 +310,18 @@ class Runner:
     def run_stage(self, lanes: Sequence[Lane]) -> Count:
         """Run lanes side by side, to their ends; nothing that they started outlives an interrupt."""
         with ThreadPoolExecutor(max_workers=len(lanes)) as pool:
-            futures = [pool.submit(self.run_lane, lane) for lane in lanes]
+            # A signal may arrive as soon as the first lane runs.
             try:
+                futures = [pool.submit(self.run_lane, lane) for lane in lanes]
+                pending = set(futures)
+                while pending:
+                    done, pending = wait(pending, timeout=SIGNAL_DELAY, return_when=FIRST_COMPLETED)
+                    for future in done:
+                        future.result()
                 return sum((future.result() for future in futures), Count())
             except BaseException:
-                for future in futures:
-                    future.cancel()
                 self.stop()
+                pool.shutdown(wait=False, cancel_futures=True)
                 raise
 
     def run_lane(self, lane: Lane) -> Count:

@@ -111,7 +111,7 @@ def interrupt_ends_all_lanes(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     runner = checks.Runner(tmp_path)
-    slow = [checks.Check("slow", ["sleep", "1000"]), checks.Check("next", ["touch", str(tmp_path / "next")])]
+    slow = [checks.Check("slow", ["sleep", "200"]), checks.Check("next", ["touch", str(tmp_path / "next")])]
     begin = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         runner.run_stage([interrupt(), slow])
@@ -126,7 +126,7 @@ def sigterm_ends_all_lanes(tmp_path: Path) -> None:
 
     before = signal.getsignal(signal.SIGTERM)
     runner = checks.Runner(tmp_path)
-    slow = [checks.Check("slow", ["sleep", "1000"]), checks.Check("next", ["touch", str(tmp_path / "next")])]
+    slow = [checks.Check("slow", ["sleep", "200"]), checks.Check("next", ["touch", str(tmp_path / "next")])]
     begin = time.monotonic()
     checks.stop_by_signal()
     try:
