@@ -170,7 +170,9 @@ fn note(program: &LoadedProgram, state: &mut State, phv: &mut [u64], index: u16)
     // What changed before is the effect of an earlier statement.
     recorder.changes(program, phv);
     let access = access(program, phv, note);
-    recorder.log(|| log_note(state, phv, note, access.as_ref()));
+    if !matches!(note, Note::Outcome { .. }) {
+        recorder.log(|| log_note(state, phv, note, access.as_ref()));
+    }
     if recorder.is_tracing() {
         if let Some(event) = trace_note(state, note, access.as_ref()) {
             recorder.record(event);
@@ -236,9 +238,11 @@ fn log_note(state: &State, phv: &[u64], note: &Note, access: Option<&Access>) ->
     let at = |info: &SourceInfo| format!("{}({}) ", info.filename, info.line);
     Step::Note(match note {
         Note::Action(name) => format!("Action {name}"),
-        Note::Test(_) => String::new(),
-        Note::Primitive(None) => "Primitive (no source info)".to_owned(),
-        Note::Primitive(Some(info)) => format!("{}Primitive {}", at(info), info.source_fragment),
+        Note::Test(_) | Note::Outcome { .. } => String::new(),
+        Note::Primitive(None) | Note::Jump(None) => "Primitive (no source info)".to_owned(),
+        Note::Primitive(Some(info)) | Note::Jump(Some(info)) => {
+            format!("{}Primitive {}", at(info), info.source_fragment)
+        }
         Note::Condition { info, name, holds } => {
             let text = info.as_ref().map_or(name, |info| &info.source_fragment);
             let at = info.as_ref().map(at).unwrap_or_default();
@@ -291,10 +295,12 @@ fn trace_note(state: &State, note: &Note, access: Option<&Access>) -> Option<Tra
         Note::Primitive(info) => Some(TraceEvent::Statement {
             source: source(info.as_ref()?),
         }),
-        Note::Condition { info, holds, .. } => Some(TraceEvent::Condition {
-            source: source(info.as_ref()?),
-            holds: *holds,
-        }),
+        Note::Condition { info, holds, .. } | Note::Outcome { info, holds } => {
+            Some(TraceEvent::Condition {
+                source: source(info.as_ref()?),
+                holds: *holds,
+            })
+        }
         _ => None,
     }
 }

@@ -116,7 +116,14 @@ impl Loader<'_> {
             };
             let scope = Scope { at: &at, ..scope };
             self.locate(info);
-            self.note(|| Note::Primitive(info.cloned()));
+            let jumps_here = matches!(
+                call.primitive,
+                Primitive::Jump { .. } | Primitive::JumpIfZero { .. }
+            );
+            self.note(|| match jumps_here {
+                true => Note::Jump(info.cloned()),
+                false => Note::Primitive(info.cloned()),
+            });
             // A statement of the source may be several primitives.
             let is_jump = matches!(call.primitive, Primitive::Jump { .. });
             if !is_jump && std::mem::replace(&mut last, info) != info {
@@ -140,6 +147,11 @@ impl Loader<'_> {
                     let target = self.jump_target(target, calls.len(), scope)?;
                     let is_set = Node::new(Kind::Unary(Unary::NonZero, Box::new(cond)));
                     let taken = self.branch(&is_set, false)?;
+                    let outcome = |holds| {
+                        let info = info.cloned();
+                        Note::Outcome { info, holds }
+                    };
+                    let taken = self.note_outcomes(taken, outcome);
                     let taken = self.cover_outcomes(taken, info);
                     let otherwise = self.take_otherwise();
                     if let Some(at) = incoming.get_mut(&target) {

@@ -393,7 +393,12 @@ impl<'a> Analysis<'a> {
                 args.iter().for_each(|arg| self.read_node(arg, words));
             }
             Operand::Note(at) => match program.notes[usize::from(at)] {
-                Note::Action(_) | Note::Primitive(_) | Note::Test(_) | Note::Condition { .. } => {}
+                Note::Action(_)
+                | Note::Primitive(_)
+                | Note::Jump(_)
+                | Note::Outcome { .. }
+                | Note::Test(_)
+                | Note::Condition { .. } => {}
                 Note::RegisterRead { i, .. }
                 | Note::RegisterWrite { i, .. }
                 | Note::Count { i, .. }

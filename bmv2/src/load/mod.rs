@@ -442,6 +442,21 @@ impl<'a> Loader<'a> {
         }
     }
 
+    /// Adds a note for each outcome of a condition after its jumps, which are taken if it does not hold, if the program is loaded
+    /// with notes. Returns the jumps that are taken then.
+    fn note_outcomes(&mut self, jumps: Vec<usize>, note: impl Fn(bool) -> Note) -> Vec<usize> {
+        if !self.options.notes {
+            return jumps;
+        }
+        self.note(|| note(true));
+        let over = self.emit(Op::Jump { to: 0 });
+        self.land(jumps);
+        self.note(|| note(false));
+        let jump = self.emit(Op::Jump { to: 0 });
+        self.land(vec![over]);
+        vec![jump]
+    }
+
     /// Sets the target of the jump at position `at` of the code.
     fn patch(&mut self, at: usize, to: Pc) {
         *target(&mut self.code[at]) = to;

@@ -227,14 +227,7 @@ impl<'a> Loader<'a> {
                     let cond = self.node(&json.expression, Scope::plain(&at))?;
                     let mut jumps = self.branch(&cond, false)?;
                     self.end_statement();
-                    if self.options.notes {
-                        self.note(|| condition(json, true));
-                        let over = self.emit(Op::Jump { to: 0 });
-                        self.land(jumps);
-                        self.note(|| condition(json, false));
-                        jumps = vec![self.emit(Op::Jump { to: 0 })];
-                        self.land(vec![over]);
-                    }
+                    jumps = self.note_outcomes(jumps, |holds| condition(json, holds));
                     jumps = self.cover_outcomes(jumps, json.source_info.as_ref());
                     let otherwise = self.take_otherwise();
                     match json.false_next.as_deref() {

@@ -11,6 +11,13 @@ pub(crate) enum Note {
     Action(String),
     /// A primitive starts.
     Primitive(Option<SourceInfo>),
+    /// A jump starts: a primitive of an `if` statement in an action. The log and debuggers have it, and traces its outcome.
+    Jump(Option<SourceInfo>),
+    /// The condition of an `if` statement in an action was evaluated. Only traces have it.
+    Outcome {
+        info: Option<SourceInfo>,
+        holds: bool,
+    },
     /// A condition is about to be evaluated. Only debuggers record it.
     Test(Option<SourceInfo>),
     /// A condition of this name was evaluated.

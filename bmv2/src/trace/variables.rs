@@ -128,7 +128,9 @@ impl LoadedProgram {
     /// not loaded with notes ([`LoadedProgram::with_notes`]) has none.
     pub fn statement_positions(&self) -> Vec<Source> {
         let of_note = |note: &Note| match note {
-            Note::Primitive(info) | Note::Test(info) => info.as_ref().map(source),
+            Note::Primitive(info) | Note::Jump(info) | Note::Test(info) => {
+                info.as_ref().map(source)
+            }
             _ => None,
         };
         self.notes.iter().filter_map(of_note).collect()
