@@ -3,7 +3,7 @@
 //! The sites come from the program, so that those which no packet has reached are known, too. Sites that are always
 //! executed together share a counter. Code that the compiler has removed has no site.
 
-use crate::program::LoadedProgram;
+use crate::program::{LoadedProgram, Table};
 use crate::trace::Source;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -64,11 +64,18 @@ pub struct Covered {
     pub count: u64,
 }
 
-/// A number of executions as a sum of counters: each with its factor, ordered by counter.
+/// A number of executions as a sum of counters and of numbers that follow from others: each with its factor, ordered.
 ///
 /// Where a path of the code is executed as often as another one without a third one, it needs no counter.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Count(Vec<(u32, i64)>);
+
+/// A number of executions that is the sum of others, which are found later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Derived(u32);
+
+/// In the terms of a [`Count`], the bit of those that are [`Derived`].
+const DERIVED: u32 = 1 << 31;
 
 impl Count {
     /// Creates the value of a counter.
@@ -76,20 +83,25 @@ impl Count {
         Count(vec![(counter, 1)])
     }
 
+    /// Creates a number that follows from others.
+    pub fn derived(derived: Derived) -> Count {
+        Count::of(derived.0 | DERIVED)
+    }
+
     /// Returns the sum.
     pub fn plus(&self, other: &Count) -> Count {
-        self.combine(other, 1)
+        self.plus_multiple(other, 1)
     }
 
     /// Returns the difference.
     pub fn minus(&self, other: &Count) -> Count {
-        self.combine(other, -1)
+        self.plus_multiple(other, -1)
     }
 
-    fn combine(&self, other: &Count, sign: i64) -> Count {
+    fn plus_multiple(&self, other: &Count, factor: i64) -> Count {
         let mut sum: BTreeMap<u32, i64> = self.0.iter().copied().collect();
-        for (counter, factor) in &other.0 {
-            *sum.entry(*counter).or_default() += sign * factor;
+        for (term, times) in &other.0 {
+            *sum.entry(*term).or_default() += factor * times;
         }
         Count(sum.into_iter().filter(|(_, factor)| *factor != 0).collect())
     }
@@ -117,6 +129,8 @@ struct CountedSite {
 pub(crate) struct Sites {
     sites: Vec<CountedSite>,
     counters: u32,
+    /// What each [`Derived`] number is the sum of. Empty when the program is loaded.
+    sums: Vec<Count>,
 }
 
 impl Sites {
@@ -132,12 +146,81 @@ impl Sites {
         first
     }
 
+    /// Creates a number of executions that is 0 until others are added.
+    pub fn derive(&mut self) -> Derived {
+        self.sums.push(Count::default());
+        Derived(self.sums.len() as u32 - 1)
+    }
+
+    /// Adds a number of executions to one that follows from it.
+    pub fn add_to(&mut self, derived: Derived, count: &Count) {
+        let sum = &mut self.sums[derived.0 as usize];
+        *sum = sum.plus(count);
+    }
+
     pub fn add(&mut self, kind: SiteKind, source: Source, count: Count) {
         self.sites.push(CountedSite {
             kind,
             source,
             count,
         });
+    }
+
+    /// Expresses all numbers by counters. Called once, when all sums are complete.
+    pub fn resolve(&mut self) {
+        let mut resolved = Resolved {
+            known: vec![None; self.sums.len()],
+            sums: std::mem::take(&mut self.sums),
+        };
+        for site in &mut self.sites {
+            let terms = site.count.0.iter();
+            for derived in terms.filter_map(|(term, _)| is_derived(*term)) {
+                resolved.find(derived);
+            }
+            site.count = resolved.expand(&site.count);
+        }
+    }
+}
+
+/// Returns the index of a term that is [`Derived`].
+fn is_derived(term: u32) -> Option<usize> {
+    (term & DERIVED != 0).then_some((term & !DERIVED) as usize)
+}
+
+/// Numbers of executions that are expressed by counters.
+struct Resolved {
+    sums: Vec<Count>,
+    known: Vec<Option<Count>>,
+}
+
+impl Resolved {
+    /// Expresses a derived number by counters, and before it those that it is the sum of. None is part of its own sum.
+    fn find(&mut self, derived: usize) {
+        let mut waiting = vec![derived];
+        while let Some(&last) = waiting.last() {
+            let terms = self.sums[last].0.iter();
+            let mut parts = terms.filter_map(|(term, _)| is_derived(*term));
+            match parts.find(|part| self.known[*part].is_none()) {
+                Some(part) if !waiting.contains(&part) => waiting.push(part),
+                _ => {
+                    self.known[last] = Some(self.expand(&self.sums[last]));
+                    waiting.pop();
+                }
+            }
+        }
+    }
+
+    /// Returns the number with what is known in place of its derived terms.
+    fn expand(&self, count: &Count) -> Count {
+        let mut all = Count::default();
+        for &(term, factor) in &count.0 {
+            match is_derived(term).map(|derived| &self.known[derived]) {
+                None => all = all.plus_multiple(&Count::of(term), factor),
+                Some(Some(known)) => all = all.plus_multiple(known, factor),
+                Some(None) => {}
+            }
+        }
+        all
     }
 }
 
@@ -149,6 +232,17 @@ impl Counters {
     /// Creates `n` counters of value 0.
     pub fn new(n: u32) -> Counters {
         Counters(vec![0; n as usize].into())
+    }
+
+    /// Counts an application of a table with this result.
+    #[inline]
+    pub fn count_apply(&mut self, table: &Table, is_hit: bool, action: Option<u16>) {
+        let Some(first) = table.coverage else {
+            return;
+        };
+        let actions = &mut table.actions.iter();
+        let number = action.and_then(|action| actions.position(|(known, _)| *known == action));
+        self.count(first + table_counter(is_hit, number));
     }
 
     /// Counts an execution.
@@ -164,6 +258,18 @@ impl Counters {
     pub fn as_mut_ptr(&mut self) -> *mut u64 {
         self.0.as_mut_ptr()
     }
+}
+
+/// Returns the counter of a table's applications with this result, counted from the table's first one. `action`: number of
+/// the action in the table; `None` if none ran.
+pub(crate) fn table_counter(is_hit: bool, action: Option<usize>) -> u32 {
+    let action = action.map_or(0, |number| number as u32 + 1);
+    2 * action + u32::from(is_hit)
+}
+
+/// Returns the number of counters of a table with this number of actions.
+pub(crate) fn table_counters(actions: usize) -> u32 {
+    table_counter(false, Some(actions))
 }
 
 /// Counts of programs that a switch ran before, each once.

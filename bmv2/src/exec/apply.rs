@@ -3,11 +3,10 @@
 use super::ops::{Pc, Slot};
 use super::run::Interpreter;
 use super::words::{param_words, words_of, wrap};
-use crate::coverage::Counters;
 use crate::externs::meter::Color;
 use crate::frame::Rest;
 use crate::numbers::{number, shortest};
-use crate::program::{Calculation, LoadedProgram, Table};
+use crate::program::{Calculation, LoadedProgram};
 use crate::steps::{padded_hex, short_hex, EntryKey, Step};
 use crate::tables::{ActionRef, EntryHandle, Target};
 use crate::trace::{candidates, stops, NamedValue, TraceEvent};
@@ -167,33 +166,32 @@ pub(crate) fn look_up(vm: &mut Interpreter, phv: &mut [u64], at: usize) -> (Opti
             for cells in &table.direct_registers {
                 phv[usize::from(cells.slot)] = NO_ENTRY;
             }
-            if let Some(first) = table.coverage {
-                let action = tables.default.as_ref().map(|action| action.action);
-                cover(&mut state.coverage, table, first, false, action);
-            }
             if let Some(action) = &tables.default {
+                state
+                    .coverage
+                    .count_apply(table, false, Some(action.action));
                 return (Some(enter(program, phv, action)), action.next);
             }
             match &tables.default_target {
                 Some(target) => (false, target),
-                None => return (None, table.on_miss.unwrap_or(table.after_miss)),
+                None => {
+                    state.coverage.count_apply(table, false, None);
+                    return (None, table.on_miss.unwrap_or(table.after_miss));
+                }
             }
         }
     };
-    if let (Some(first), true) = (table.coverage, hit) {
-        let action = match target {
-            Target::Action(action) => Some(action.action),
-            Target::Member(_) | Target::Group(_) => None,
-        };
-        cover(&mut state.coverage, table, first, true, action);
-    }
     let member = match target {
-        Target::Action(action) => return (Some(enter(program, phv, action)), action.next),
+        Target::Action(action) => {
+            state.coverage.count_apply(table, hit, Some(action.action));
+            return (Some(enter(program, phv, action)), action.next);
+        }
         Target::Member(id) => *id,
         Target::Group(id) => {
             let profile = table.profile.map(usize::from).unwrap_or_default();
             let group = state.profiles.get(profile).and_then(|p| p.groups.get(id));
             let Some(group) = group else {
+                state.coverage.count_apply(table, hit, None);
                 return (None, table.after_miss);
             };
             let chosen = match &mut state.random.choices {
@@ -217,7 +215,10 @@ pub(crate) fn look_up(vm: &mut Interpreter, phv: &mut [u64], at: usize) -> (Opti
             });
             match chosen {
                 Some(member) => member,
-                None => return (None, table.on_hit.unwrap_or(table.after_miss)),
+                None => {
+                    state.coverage.count_apply(table, hit, None);
+                    return (None, table.on_hit.unwrap_or(table.after_miss));
+                }
             }
         }
     };
@@ -227,12 +228,11 @@ pub(crate) fn look_up(vm: &mut Interpreter, phv: &mut [u64], at: usize) -> (Opti
         .get(profile)
         .and_then(|p| p.members.get(&member))
     else {
+        state.coverage.count_apply(table, hit, None);
         return (None, table.after_miss);
     };
     let action = &member.action;
-    if let Some(first) = table.coverage {
-        cover_action(&mut state.coverage, table, first, action.action);
-    }
+    state.coverage.count_apply(table, hit, Some(action.action));
     let next = if hit {
         table.next_on_hit(action.action)
     } else {
@@ -242,22 +242,6 @@ pub(crate) fn look_up(vm: &mut Interpreter, phv: &mut [u64], at: usize) -> (Opti
         Some(enter(program, phv, action)),
         next.unwrap_or(table.after_miss),
     )
-}
-
-/// Counts the application of a table, whose counters begin at `first`, and the action that it runs.
-fn cover(counters: &mut Counters, table: &Table, first: u32, is_hit: bool, action: Option<u16>) {
-    counters.count(first + u32::from(!is_hit));
-    if let Some(action) = action {
-        cover_action(counters, table, first, action);
-    }
-}
-
-/// Counts an action that a table runs.
-fn cover_action(counters: &mut Counters, table: &Table, first: u32, action: u16) {
-    let number = table.actions.iter().position(|(known, _)| *known == action);
-    if let Some(number) = number {
-        counters.count(first + 2 + number as u32);
-    }
 }
 
 #[inline]

@@ -56,7 +56,7 @@ impl Loader<'_> {
             self.begin(|| at.clone());
             let code = self.pc();
             self.note(|| Note::Action(action.name.clone()));
-            self.end_line();
+            self.begin_action();
             self.cover_action(action);
             self.compile_primitives(
                 &action.primitives,
@@ -152,7 +152,7 @@ impl Loader<'_> {
                         Note::Outcome { info, holds }
                     };
                     let taken = self.note_outcomes(taken, outcome);
-                    let taken = self.cover_outcomes(taken, info);
+                    let taken = self.cover_outcomes(taken, false, info);
                     let otherwise = self.take_otherwise();
                     if let Some(at) = incoming.get_mut(&target) {
                         at.seen.push(otherwise);

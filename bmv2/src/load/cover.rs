@@ -1,14 +1,16 @@
 //! Coverage: counters in the code, and the sites that they count.
 //!
 //! A counter is at the beginning of each straight line of code. Statements of one line share it. A line whose number of
-//! executions follows from other counters has none: that of an outcome of a condition, or after both have joined.
+//! executions follows from other counters has none, as each counter costs time: one outcome of a condition, code after
+//! paths have joined, and actions, which run as often as tables and statements call them.
 
+use super::reached::stopping_actions;
 use super::Loader;
-use crate::coverage::{Count, SiteKind, Sites};
+use crate::coverage::{table_counter, table_counters, Count, Derived, SiteKind, Sites};
 use crate::exec::ops::Op;
 use crate::program::{source, ParserStep};
 use alfirk_bmv2_json::{self as json, SourceInfo};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The sites found so far, and the counter of the current line of code.
 #[derive(Debug, Default)]
@@ -21,6 +23,24 @@ pub(super) struct Cover<'a> {
     actions: FxHashMap<(&'a str, u64, u64), &'a json::Action>,
     /// Id of the action whose body is compiled.
     entered: Option<i64>,
+    /// Number of calls of each action, by its number. Empty without coverage.
+    calls: Vec<Derived>,
+    /// Ids of the actions after which the pipeline may end.
+    pub stopping: FxHashSet<i64>,
+}
+
+/// The numbers of entries of a parser's states, where they follow from transitions. Empty without coverage.
+pub(super) struct ParserEntries(Vec<Option<Derived>>);
+
+impl ParserEntries {
+    fn of(&self, state: u16) -> Option<Derived> {
+        self.0.get(usize::from(state)).copied().flatten()
+    }
+
+    /// Returns the number of entries of a state, if it follows from transitions.
+    pub(super) fn count(&self, state: u16) -> Option<Count> {
+        self.of(state).map(Count::derived)
+    }
 }
 
 /// Returns whether a table is not in the source: compilers generate such tables for statements of a control.
@@ -57,6 +77,7 @@ impl<'a> Cover<'a> {
             actions: actions
                 .map(|(first, (_, action))| (first, action))
                 .collect(),
+            stopping: stopping_actions(json),
             ..Cover::default()
         }
     }
@@ -154,38 +175,88 @@ impl<'a> Loader<'a> {
         self.cover(|| SiteKind::Function { name: name() }, info);
     }
 
-    /// Adds both outcomes of a condition after its jumps, which are taken if it does not hold. Returns the jumps that are
+    /// Counts both outcomes of a condition after its jumps, which are taken if it does not hold. Returns the jumps that are
     /// taken then. The line of code that follows is that of the condition that holds; [`Loader::take_otherwise`] returns the
-    /// count of the other one.
+    /// count of the other one. `is_likely`: whether most packets meet the condition.
     pub(super) fn cover_outcomes(
         &mut self,
         jumps: Vec<usize>,
+        is_likely: bool,
         info: Option<&SourceInfo>,
     ) -> Vec<usize> {
-        let Some(of) = self.coverable(info) else {
-            self.end_line();
-            self.cover.otherwise = None;
-            return jumps;
-        };
-        let of_condition = self.cover.line.take();
-        self.cover(|| SiteKind::Branch { holds: true }, info);
-        let of_true = self.cover.line.take().unwrap_or_default();
-        if let Some(all) = of_condition {
-            let of_false = all.minus(&of_true);
-            let kind = SiteKind::Branch { holds: false };
-            self.cover.sites.add(kind, source(of), of_false.clone());
-            self.cover.otherwise = Some(of_false);
-            self.cover.line = Some(of_true);
+        if !self.options.coverage {
             return jumps;
         }
+        let of_condition = self.cover.line.take();
+        let (of_true, of_false, jumps) = match of_condition {
+            Some(all) if !is_likely => {
+                let of_true = self.count_here();
+                let of_false = all.minus(&of_true);
+                (of_true, of_false, jumps)
+            }
+            Some(all) => {
+                let (of_false, jump) = self.count_aside(jumps);
+                (all.minus(&of_false), of_false, vec![jump])
+            }
+            None => {
+                let of_true = self.count_here();
+                let (of_false, jump) = self.count_aside(jumps);
+                (of_true, of_false, vec![jump])
+            }
+        };
+        self.add_outcome(true, &of_true, info);
+        self.add_outcome(false, &of_false, info);
+        self.cover.otherwise = Some(of_false);
+        self.cover.line = Some(of_true);
+        jumps
+    }
+
+    /// Counts how often jumps are taken. Returns the count, and the jump that is taken after it.
+    fn count_aside(&mut self, jumps: Vec<usize>) -> (Count, usize) {
         let over = self.emit(Op::Jump { to: 0 });
         self.land(jumps);
-        self.cover(|| SiteKind::Branch { holds: false }, info);
-        self.cover.otherwise = self.cover.line.take();
+        self.end_line();
+        let count = self.count_here();
         let jump = self.emit(Op::Jump { to: 0 });
         self.land(vec![over]);
-        self.cover.line = Some(of_true);
-        vec![jump]
+        (count, jump)
+    }
+
+    fn add_outcome(&mut self, holds: bool, count: &Count, info: Option<&SourceInfo>) {
+        if let Some(info) = self.coverable(info) {
+            let kind = SiteKind::Branch { holds };
+            self.cover.sites.add(kind, source(info), count.clone());
+        }
+    }
+
+    /// Returns the number of executions of the current point of the code, which counts them if it is not known. The program is
+    /// loaded for coverage.
+    pub(super) fn count_here(&mut self) -> Count {
+        if let Some(count) = &self.cover.line {
+            return count.clone();
+        }
+        let counter = self.cover.sites.allocate(1);
+        self.emit(Op::Cover { counter });
+        let count = Count::of(counter);
+        self.cover.line = Some(count.clone());
+        count
+    }
+
+    /// Begins the code of the next action, whose number of executions is that of its calls.
+    pub(super) fn begin_action(&mut self) {
+        self.end_line();
+        if self.options.coverage {
+            let calls = self.cover.sites.derive();
+            self.cover.calls.push(calls);
+            self.begin_line(Some(Count::derived(calls)));
+        }
+    }
+
+    /// Adds calls of an action.
+    pub(super) fn count_calls(&mut self, action: u16, count: &Count) {
+        if let Some(calls) = self.cover.calls.get(usize::from(action)) {
+            self.cover.sites.add_to(*calls, count);
+        }
     }
 
     /// Returns a position at which a site can be.
@@ -205,47 +276,87 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// Adds a transition of a parser state, and returns its counter.
+    /// Returns the numbers of entries of a parser's states, to which transitions are to be added.
+    pub(super) fn parser_entries(&mut self, states: usize, start: Option<u16>) -> ParserEntries {
+        let states = (0..states).map(|state| match start {
+            // It is entered from outside, too.
+            Some(start) if usize::from(start) == state => None,
+            _ => Some(self.cover.sites.derive()),
+        });
+        ParserEntries(match self.options.coverage {
+            true => states.collect(),
+            false => Vec::new(),
+        })
+    }
+
+    /// Adds a transition to a state; `None` is the end of the parser.
+    pub(super) fn count_entry(&mut self, entries: &ParserEntries, to: Option<u16>, count: &Count) {
+        if let Some(entries) = to.and_then(|to| entries.of(to)) {
+            self.cover.sites.add_to(entries, count);
+        }
+    }
+
+    /// Adds a transition of a parser state. Returns its counter, if it needs one, and its number of executions. `count`: this
+    /// number, if it is known.
     pub(super) fn cover_transition(
         &mut self,
         transition: &json::Transition,
         is_select: bool,
-    ) -> Option<u32> {
-        let info = self.coverable(transition.source_info.as_ref())?;
-        let counter = self.cover.sites.allocate(1);
-        let next = || transition.next_state.clone();
-        let kind = match is_select {
-            false => SiteKind::Statement,
-            true => SiteKind::Case { next: next() },
+        count: Option<Count>,
+    ) -> (Option<u32>, Count) {
+        if !self.options.coverage {
+            return (None, Count::default());
+        }
+        let (counter, count) = match count {
+            Some(count) => (None, count),
+            None => {
+                let counter = self.cover.sites.allocate(1);
+                (Some(counter), Count::of(counter))
+            }
         };
-        self.cover.sites.add(kind, source(info), Count::of(counter));
-        Some(counter)
+        if let Some(info) = self.coverable(transition.source_info.as_ref()) {
+            let next = || transition.next_state.clone();
+            let kind = match is_select {
+                false => SiteKind::Statement,
+                true => SiteKind::Case { next: next() },
+            };
+            self.cover.sites.add(kind, source(info), count.clone());
+        }
+        (counter, count)
     }
 
-    /// Adds the sites of a table: hit, miss, and each of `actions`. Returns the first of their counters.
+    /// Adds the sites of a table: hit, miss, and each of `actions`; and its calls of actions. Returns the first of its
+    /// counters, of which each application increments one.
     pub(super) fn cover_table(&mut self, table: &json::Table, actions: &[u16]) -> Option<u32> {
-        let info = self.coverable(table.source_info.as_ref())?;
-        if is_hidden(table) {
+        if !self.options.coverage {
             return None;
         }
-        let first = self.cover.sites.allocate(2 + actions.len() as u32);
-        let mut kinds = Vec::new();
-        if !table.key.is_empty() {
-            for (hit, counter) in [(true, first), (false, first + 1)] {
+        let counters = table_counters(actions.len());
+        let first = self.cover.sites.allocate(counters);
+        let count = |is_hit, action| Count::of(first + table_counter(is_hit, action));
+        let info = self.coverable(table.source_info.as_ref());
+        let info = info.filter(|_| !is_hidden(table));
+        if let Some(info) = info.filter(|_| !table.key.is_empty()) {
+            for hit in [true, false] {
+                let all = (0..actions.len()).fold(count(hit, None), |sum, number| {
+                    sum.plus(&count(hit, Some(number)))
+                });
                 let table = table.name.clone();
-                kinds.push((SiteKind::Table { table, hit }, counter));
+                let kind = SiteKind::Table { table, hit };
+                self.cover.sites.add(kind, source(info), all);
             }
         }
-        for (number, action) in (0..).zip(actions) {
-            let kind = SiteKind::TableAction {
-                table: table.name.clone(),
-                number,
-                action: self.actions[usize::from(*action)].name.clone(),
-            };
-            kinds.push((kind, first + 2 + number));
-        }
-        for (kind, counter) in kinds {
-            self.cover.sites.add(kind, source(info), Count::of(counter));
+        for (number, action) in actions.iter().enumerate() {
+            let calls = count(true, Some(number)).plus(&count(false, Some(number)));
+            self.count_calls(*action, &calls);
+            if let Some(info) = info {
+                let kind = SiteKind::TableAction {
+                    table: table.name.clone(),
+                    number: number as u32,
+                    action: self.actions[usize::from(*action)].name.clone(),
+                };
+                self.cover.sites.add(kind, source(info), calls);
+            }
         }
         Some(first)
     }

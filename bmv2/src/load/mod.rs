@@ -23,6 +23,7 @@ mod lower;
 mod objects;
 mod parser;
 mod pipeline;
+mod reached;
 mod simplify;
 mod tofino;
 
@@ -238,6 +239,7 @@ fn load_listed(
         true => fuse::fuse(&loader.code, zero),
         false => loader.code.iter().copied().map(FusedOp::from).collect(),
     };
+    loader.cover.sites.resolve();
     let ops = std::mem::take(&mut loader.code);
     let mut program = LoadedProgram {
         parser,

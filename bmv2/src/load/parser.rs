@@ -31,12 +31,14 @@ impl Loader<'_> {
                 .transpose()
         };
         let mut states = Vec::new();
-        for state in &parser.parse_states {
+        let start = next(&parser.init_state, name)?;
+        let entries = self.parser_entries(parser.parse_states.len(), start);
+        for (number, state) in (0..).zip(&parser.parse_states) {
             let at = format!("parse state {}", state.name);
             self.begin(|| at.clone());
             let scope = Scope::plain(&at);
             let mut steps = Vec::new();
-            self.end_line();
+            self.begin_line(entries.count(number));
             let name = || state.name.clone();
             self.cover_step(
                 || SiteKind::Function { name: name() },
@@ -52,7 +54,6 @@ impl Loader<'_> {
                     self.end_line();
                 }
             }
-            self.end_line();
             let key: Vec<KeyPart> = state
                 .transition_key
                 .iter()
@@ -69,7 +70,12 @@ impl Loader<'_> {
             let (mut cases, mut default, mut default_counter) = (Vec::new(), None, None);
             for transition in &state.transitions {
                 let target = next(&transition.next_state, &at)?;
-                let counter = self.cover_transition(transition, !key.is_empty());
+                let is_only = matches!(transition.on, TransitionOn::Default) && cases.is_empty();
+                // A loop needs a counter.
+                let is_forward = target.is_none_or(|target| target > number);
+                let line = self.line().filter(|_| is_only && is_forward);
+                let (counter, count) = self.cover_transition(transition, !key.is_empty(), line);
+                self.count_entry(&entries, target, &count);
                 match &transition.on {
                     TransitionOn::Default => {
                         // Transitions after the default are unreachable.
@@ -129,7 +135,6 @@ impl Loader<'_> {
             parser_invalid_argument: error("ParserInvalidArgument"),
             counter_range: error("CounterRange"),
         };
-        let start = next(&parser.init_state, name)?;
         Ok(Parser {
             start,
             states,

@@ -1,8 +1,9 @@
 //! Loading of ingress and egress: compiles nodes to code, and loads the keys, actions and entries of tables.
 
 use super::parser::missing;
+use super::reached::Reached;
 use super::{find, number, LoadError, Loader, Scope};
-use crate::coverage::{Count, SiteKind};
+use crate::coverage::SiteKind;
 use crate::exec::node::Kind;
 use crate::exec::ops::{Op, Pc, Slot};
 use crate::program::{
@@ -72,7 +73,7 @@ impl<'a> Loader<'a> {
         let mut starts = Vec::new();
         for pipeline in all() {
             self.begin(String::new);
-            let (start, mut labels) = self.compile_flow(pipeline, &table_names)?;
+            let (start, mut labels, reached) = self.compile_flow(pipeline, &table_names)?;
             let start = self.thread_jumps(start, &mut labels, pipeline, &table_names)?;
             let part = self
                 .listing
@@ -83,7 +84,9 @@ impl<'a> Loader<'a> {
             }
             for table in &pipeline.tables {
                 let number = tables.len() as u16;
-                tables.push(self.table(number, table, &labels, &profile_names)?);
+                let loaded = self.table(number, table, &labels, &profile_names)?;
+                self.end_apply(&reached, table, &loaded);
+                tables.push(loaded);
             }
             starts.push((pipeline.name.clone(), start));
         }
@@ -99,7 +102,7 @@ impl<'a> Loader<'a> {
         &mut self,
         pipeline: &'a Pipeline,
         table_names: &super::Names,
-    ) -> Result<(Pc, Labels<'a>), LoadError> {
+    ) -> Result<(Pc, Labels<'a>, Reached<'a>), LoadError> {
         let mut nodes: FxHashMap<&str, Node> = FxHashMap::default();
         let tables = pipeline
             .tables
@@ -126,6 +129,7 @@ impl<'a> Loader<'a> {
         let end = self.pc();
         self.emit(Op::End);
         let start = self.pc();
+        let reached = self.reached(pipeline);
         self.end_line();
         let name = || pipeline.name.clone();
         self.cover(
@@ -140,33 +144,28 @@ impl<'a> Loader<'a> {
             },
             fixes: Vec::new(),
             pending: Vec::new(),
-            predecessors: match self.options.coverage {
-                true => predecessors(pipeline),
-                false => FxHashMap::default(),
-            },
-            lines: FxHashMap::default(),
+            reached,
         };
         // Unreachable nodes are compiled too, to validate their names.
         flow.pending.extend(names.iter().rev());
-        self.chain(pipeline.init_table.as_deref(), true, &nodes, &mut flow)?;
+        self.lead(&flow.reached, pipeline.init_table.as_deref());
+        self.chain(pipeline.init_table.as_deref(), &nodes, &mut flow)?;
         while let Some(name) = flow.pending.pop() {
             if !flow.labels.at.contains_key(name) {
-                self.chain(Some(name), false, &nodes, &mut flow)?;
+                self.chain(Some(name), &nodes, &mut flow)?;
             }
         }
         for (jump, name) in flow.fixes {
             let target = flow.labels.find(name, &pipeline.name)?;
             self.patch(jump, target);
         }
-        Ok((start, flow.labels))
+        Ok((start, flow.labels, flow.reached))
     }
 
-    /// Compiles a node and the nodes that follow it, up to the next branch or to a node that is compiled already. `is_next`:
-    /// whether the node follows the code before it.
+    /// Compiles a node and the nodes that follow it, up to the next branch or to a node that is compiled already.
     fn chain(
         &mut self,
         first: Option<&'a str>,
-        mut is_next: bool,
         nodes: &FxHashMap<&'a str, Node<'a>>,
         flow: &mut Flow<'a>,
     ) -> Result<(), LoadError> {
@@ -192,15 +191,13 @@ impl<'a> Loader<'a> {
             };
             flow.labels.at.insert(name, self.pc());
             self.locate(None);
-            if let Some(line) = flow.lines.remove(name) {
-                self.begin_line(Some(line));
-            } else if !is_next || flow.predecessors.get(name) != Some(&1) {
-                self.end_line();
-            }
-            is_next = true;
+            self.begin_line(flow.reached.count(name));
             match *node {
                 Node::Table(table, json) => match self.inline(json)? {
-                    Some(next) => current = next,
+                    Some(next) => {
+                        self.lead(&flow.reached, next);
+                        current = next;
+                    }
                     None => {
                         self.locate(json.source_info.as_ref());
                         let default = json.default_entry.as_ref();
@@ -211,6 +208,7 @@ impl<'a> Loader<'a> {
                         if let Some(called) = called {
                             self.cover_call(json, called);
                         }
+                        self.begin_apply(&mut flow.reached, json);
                         self.emit(Op::Apply { table });
                         let nexts = json
                             .next_tables
@@ -228,13 +226,15 @@ impl<'a> Loader<'a> {
                     let mut jumps = self.branch(&cond, false)?;
                     self.end_statement();
                     jumps = self.note_outcomes(jumps, |holds| condition(json, holds));
-                    jumps = self.cover_outcomes(jumps, json.source_info.as_ref());
+                    let is_likely = flow.reached.is_likely(name);
+                    jumps = self.cover_outcomes(jumps, is_likely, json.source_info.as_ref());
                     let otherwise = self.take_otherwise();
+                    if let Some(count) = otherwise {
+                        self.count_reached(&flow.reached, json.false_next.as_deref(), &count);
+                    }
+                    self.lead(&flow.reached, json.true_next.as_deref());
                     match json.false_next.as_deref() {
                         Some(next) => {
-                            if flow.predecessors.get(next) == Some(&1) {
-                                flow.lines.extend(otherwise.map(|line| (next, line)));
-                            }
                             flow.fixes
                                 .extend(jumps.into_iter().map(|jump| (jump, next)));
                             flow.pending
@@ -254,10 +254,12 @@ impl<'a> Loader<'a> {
                     }
                     self.locate(json.source_info.as_ref());
                     self.cover(|| SiteKind::Statement, json.source_info.as_ref());
+                    self.count_call(action);
                     self.emit(Op::Call { action });
                     // The action may end the pipeline.
                     self.end_line();
                     current = json.next_node.as_deref();
+                    self.lead(&flow.reached, current);
                 }
             }
         }
@@ -660,48 +662,8 @@ struct Flow<'a> {
     /// Jumps whose targets must be set, each with the name of the node that it leads to.
     fixes: Vec<(usize, &'a str)>,
     pending: Vec<&'a str>,
-    /// For coverage, the number of nodes before each node; the start of the pipeline is one.
-    predecessors: FxHashMap<&'a str, usize>,
-    /// For coverage, the number of executions of nodes that are not compiled yet, where it is known.
-    lines: FxHashMap<&'a str, Count>,
-}
-
-/// Returns the number of nodes before each node of a pipeline, with its start.
-fn predecessors(pipeline: &Pipeline) -> FxHashMap<&str, usize> {
-    let of_tables = pipeline.tables.iter().map(|table| {
-        let nexts = table.next_tables.iter().map(|(_, next)| next);
-        let nexts = nexts.chain([&table.base_default_next]);
-        nexts.filter_map(|next| next.as_deref()).collect()
-    });
-    let of_conditionals = pipeline.conditionals.iter().map(|condition| {
-        // Both outcomes are counted, so that a node that follows both has two predecessors.
-        let nexts = [&condition.true_next, &condition.false_next];
-        nexts
-            .into_iter()
-            .filter_map(|next| next.as_deref())
-            .collect()
-    });
-    let of_calls = pipeline
-        .action_calls
-        .iter()
-        .map(|call| call.next_node.as_deref().into_iter().collect());
-    let first = pipeline.init_table.as_deref().into_iter().collect();
-    let mut predecessors: FxHashMap<&str, usize> = FxHashMap::default();
-    let of_nodes = of_tables.map(|mut nexts: Vec<&str>| {
-        nexts.sort_unstable();
-        nexts.dedup();
-        nexts
-    });
-    for nexts in of_nodes
-        .chain(of_conditionals)
-        .chain(of_calls)
-        .chain([first])
-    {
-        for next in nexts {
-            *predecessors.entry(next).or_default() += 1;
-        }
-    }
-    predecessors
+    /// For coverage, how often each node is reached.
+    reached: Reached<'a>,
 }
 
 /// Code positions of the nodes (tables, conditionals, calls) of a pipeline's control flow.

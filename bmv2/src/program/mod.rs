@@ -282,7 +282,7 @@ pub(crate) struct Table {
     pub entries: Vec<InitialEntry>,
     /// Whether the control plane can neither add nor change entries.
     pub const_entries: bool,
-    /// First counter of the table's coverage: a hit, a miss, and then each of `actions`.
+    /// First counter of the table's coverage; the others follow, by result ([`crate::coverage::table_counter`]).
     pub coverage: Option<u32>,
     /// Whether the priorities of the program's entries are ranks from 1, as in BMv2's own format.
     pub ranked: bool,

@@ -8,11 +8,11 @@ use proptest::prelude::*;
 
 #[allow(dead_code)]
 #[path = "../../benches/common/group.rs"]
-mod group;
+pub mod group;
 
 use group::{host, ipv4, json, roce, Group, CPU_PORT, MAIN_PROGRAM};
 
-const PATHS: u32 = 6;
+pub const PATHS: u32 = 6;
 
 /// The program with and without jump threading.
 static PROGRAMS: LazyLock<[Arc<LoadedProgram>; 2]> = LazyLock::new(|| {
@@ -24,7 +24,7 @@ static PROGRAMS: LazyLock<[Arc<LoadedProgram>; 2]> = LazyLock::new(|| {
 });
 
 /// Generates a port, and a frame received on it.
-fn packet() -> impl Strategy<Value = (u32, Vec<u8>)> {
+pub fn packet() -> impl Strategy<Value = (u32, Vec<u8>)> {
     let opcode = prop_oneof![
         6 => Just(0x01), 2 => Just(0x0a), 8 => Just(0x11), 1 => Just(0x0c), 1 => Just(0x81), 1 => any::<u8>(),
     ];
