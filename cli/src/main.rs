@@ -5,6 +5,7 @@
 
 mod check_pcap;
 mod compare_drivers;
+mod connection;
 mod coverage;
 mod ctrl;
 mod debug;
