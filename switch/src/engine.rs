@@ -134,9 +134,8 @@ impl Engine {
     /// Enables traces of the frames that meet a filter. `has_blocks`: whether they have the start and the end of each block.
     pub fn trace(&mut self, writer: TraceWriter, filter: Option<FrameFilter>, has_blocks: bool) {
         let mut switch = self.server.switch_mut();
-        switch.set_trace(true);
         switch.set_block_trace(has_blocks);
-        switch.set_trace_filter(filter);
+        switch.observe(0, filter);
         drop(switch);
         self.trace = Some(writer);
     }
@@ -445,7 +444,7 @@ impl Engine {
             self.server.switch_mut().set_trace(false);
         } else if writer.is_full() {
             let nothing = FrameFilter::new(|_| false);
-            self.server.switch_mut().set_trace_filter(Some(nothing));
+            self.server.switch_mut().observe(0, Some(nothing));
         }
     }
 
