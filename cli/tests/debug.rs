@@ -11,6 +11,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdout, Command, Output, Stdio};
 
+use alfirk_p4runtime::alfirk::trace::v1::{trace_client::TraceClient, trace_message, WatchRequest};
 use pipes::SwitchWithPipes;
 use serde_json::{json, Value};
 use serving::Running;
@@ -283,6 +284,48 @@ fn a_held_packet_is_sent_when_its_time_is_over() {
     assert_eq!(editor.value("hdr.packet.value"), "0x20");
     switch.receive([2, 0x40]);
     assert_eq!(switch.sent(3)[2], [2, 0x41]);
+}
+
+#[test]
+fn a_debugger_stays_attached_while_traces_come_and_go() {
+    let program = switch_program();
+    let mut switch = SwitchWithPipes::start(&program, &[], &[]);
+    let attach = ["--attach", &switch.address];
+    let arguments = json!({ "program": program });
+    let mut editor = Editor::attach(&attach, arguments, "send", "hdr.packet.kind == 2");
+    let runtime = tokio::runtime::Runtime::new().expect("it starts");
+    let address = format!("http://{}", switch.address);
+    let mut traces = runtime.block_on(async {
+        let mut client = TraceClient::connect(address).await.expect("it listens");
+        let request = WatchRequest {
+            count: 2,
+            ..WatchRequest::default()
+        };
+        client.watch(request).await.expect("it traces").into_inner()
+    });
+    // Both see the packet that is held.
+    switch.receive([1, 0x10]);
+    switch.receive([2, 0x20]);
+    editor.event("stopped");
+    assert_eq!(switch.sent(1), [[1, 0x11]]);
+    let text = runtime.block_on(async {
+        let mut text = String::new();
+        while let Some(message) = traces.message().await.expect("it ends with OK") {
+            if let Some(trace_message::Trace::Text(lines)) = message.trace {
+                text += &lines;
+            }
+        }
+        text
+    });
+    assert_eq!(text.matches(" out port 2").count(), 2, "{text}");
+    // After the traces the debugger still records.
+    editor.ok("continue", json!({"threadId": 1}));
+    assert_eq!(switch.sent(2)[1], [2, 0x21]);
+    switch.receive([2, 0x30]);
+    editor.event("stopped");
+    assert_eq!(editor.value("hdr.packet.value"), "0x30");
+    drop(editor);
+    assert_eq!(switch.sent(3)[2], [2, 0x31]);
 }
 
 #[test]
