@@ -10,9 +10,10 @@ use protox::prost::Message;
 /// The protobuf file of P4Info. Its descriptors are also written to a separate file.
 const P4INFO: &str = "p4/config/v1/p4info.proto";
 
-const FILES: [&str; 11] = [
+const FILES: [&str; 12] = [
     "alfirk/debug/v1/debug.proto",
     "alfirk/links/v1/links.proto",
+    "alfirk/trace/v1/trace.proto",
     "bfrt_proto/bfruntime.proto",
     "google/rpc/code.proto",
     "google/rpc/status.proto",

@@ -24,6 +24,8 @@ pub enum DropReason {
     TooManyCopies,
     /// The packet is longer than any frame may be, because the program lengthens it at each recirculation.
     TooLong,
+    /// The queue of the packet's port was full. Only traces have this reason; the owner of the queues counts such packets.
+    QueueFull,
     /// No program is loaded, or the program was replaced while the packet was queued.
     NoProgram,
 }
@@ -42,6 +44,7 @@ impl DropReason {
             DropReason::EndlessLoop => "endless_loop",
             DropReason::TooManyCopies => "too_many_copies",
             DropReason::TooLong => "too_long",
+            DropReason::QueueFull => "queue_full",
             DropReason::NoProgram => "no_program",
         }
     }

@@ -5,8 +5,10 @@
 
 mod copies;
 mod direct;
+mod exchange;
 mod frames;
 mod pool;
+mod recording;
 
 use crate::choices::{undefined_words, Choice, Choices};
 use crate::coverage::{Covered, History};
@@ -25,11 +27,12 @@ use crate::program::LoadedProgram;
 use crate::state::State;
 use crate::steps::Step;
 use crate::trace::stops::{Override, StopRecorder, Stops};
-use crate::trace::{FrameFilter, Recorder, TraceEvent};
+use crate::trace::TraceEvent;
 use alfirk_packet_io::frame::SplitFrame;
 use direct::DirectPorts;
 pub use frames::RecordedFrame;
 pub(crate) use pool::Pool;
+use recording::Recording;
 use std::sync::Arc;
 
 /// What executes programs. The effects are the same. Switches that record traces or the log always interpret.
@@ -114,18 +117,11 @@ pub(crate) const MAX_RECIRCULATED: usize = 1 << 17;
 pub struct Switch {
     options: SwitchOptions,
     pub(crate) loaded: Option<Loaded>,
-    /// Number of program loads, which identifies packets of an older program.
+    /// Number of changes after which queued packets are examined: loads and exchanges of programs, and starts of a recorder.
     generation: u64,
-    /// Whether traces of packets are recorded.
-    traces: bool,
-    /// Whether traces have the start and the end of each block.
-    blocks: bool,
-    /// Condition on the frames whose traces are recorded.
-    filter: Option<FrameFilter>,
-    /// Whether the packet log is recorded.
-    logs: bool,
-    /// Number of frames logged under previous programs.
-    logged: u64,
+    /// The generation that the last load has started. Packets of older generations are dropped.
+    loaded_at: u64,
+    recording: Recording,
     pool: Pool,
     direct: DirectPorts,
     /// Coverage of previous programs.
@@ -163,11 +159,8 @@ impl Switch {
             options,
             loaded: None,
             generation: 0,
-            traces: false,
-            blocks: false,
-            filter: None,
-            logs: false,
-            logged: 0,
+            loaded_at: 0,
+            recording: Recording::default(),
             pool: Pool::default(),
             direct: DirectPorts::default(),
             covered: History::default(),
@@ -181,58 +174,35 @@ impl Switch {
 
     /// Loads a program with empty tables and registers. Packets still queued for the old program are dropped at egress.
     pub fn load(&mut self, program: Arc<LoadedProgram>) {
-        self.pool = Pool::default();
-        self.generation += 1;
+        self.start_generation();
         let mut state = State::new(&program, self.options.seed);
         state.pre.limits = self.options.pre_limits;
         self.count_logged();
         self.keep_coverage();
         self.loaded = Some(Loaded { program, state });
-        self.record();
+        self.restart_recorder();
     }
 
     /// Moves the program and state of another switch into this one. Queued packets of the old program are dropped
     /// as after [`Switch::load`].
     pub fn adopt(&mut self, other: Switch) {
-        self.pool = Pool::default();
-        self.generation += 1;
+        self.start_generation();
         self.count_logged();
         self.keep_coverage();
         self.loaded = other.loaded;
-        self.record();
+        self.restart_recorder();
     }
 
-    /// Turns tracing on or off; see [`Effects::trace`].
-    pub fn set_trace(&mut self, on: bool) {
-        self.traces = on;
-        self.record();
+    /// Starts the generation of packets of a program that is about to be loaded.
+    fn start_generation(&mut self) {
+        self.pool = Pool::default();
+        self.generation += 1;
+        self.loaded_at = self.generation;
     }
 
-    /// Whether tracing is on.
-    pub fn is_tracing(&self) -> bool {
-        self.traces
-    }
-
-    /// Sets whether traces have the start and the end of each block ([`TraceEvent::Block`]). They have not at first.
-    pub fn set_block_trace(&mut self, on: bool) {
-        self.blocks = on;
-        self.record();
-    }
-
-    /// Sets a condition on received frames, without which all are traced. It counts for frames that are received from now
-    /// on, and for their copies.
-    pub fn set_trace_filter(&mut self, filter: Option<FrameFilter>) {
-        self.filter = filter;
-        let state = self.loaded.as_mut().map(|loaded| &mut loaded.state);
-        if let Some(recorder) = state.and_then(|state| state.recorder.as_mut()) {
-            recorder.filter.clone_from(&self.filter);
-        }
-    }
-
-    /// Turns the log on or off; see [`Effects::log`].
-    pub fn set_log(&mut self, on: bool) {
-        self.logs = on;
-        self.record();
+    /// Returns a number that identifies the last load of a program. It differs after another load of the same program.
+    pub fn load_number(&self) -> u64 {
+        self.loaded_at
     }
 
     /// Starts recording stops of a debugger, which sets these values at them. Tracing must be on ([`Switch::set_trace`]).
@@ -283,23 +253,12 @@ impl Switch {
                 state: loaded.state.clone(),
             }),
             generation: self.generation,
-            traces: self.traces,
-            blocks: self.blocks,
-            filter: self.filter.clone(),
-            logs: self.logs,
-            logged: self.logged,
+            loaded_at: self.loaded_at,
+            recording: self.recording.clone(),
             pool: self.pool.fork(),
             direct: self.direct.clone(),
             covered: self.covered.copy(),
         }
-    }
-
-    /// Adds the number of frames of the current program to the count of logged frames. The next program continues this
-    /// count.
-    fn count_logged(&mut self) {
-        let state = self.loaded.as_ref().map(|loaded| &loaded.state);
-        let recorder = state.and_then(|state| state.recorder.as_ref());
-        self.logged += recorder.map_or(0, |recorder| recorder.packets);
     }
 
     /// Adds the coverage of the current program to that of previous ones.
@@ -317,24 +276,6 @@ impl Switch {
             all.add(program, &state.coverage);
         }
         all.covered()
-    }
-
-    /// Creates a new recorder of traces and log lines, or removes it. Called after a change of the settings or the
-    /// program.
-    fn record(&mut self) {
-        let (traces, blocks) = (self.traces, self.blocks);
-        let (logs, logged) = (self.logs, self.logged);
-        let filter = &self.filter;
-        self.pool.is_recorded = traces || logs;
-        if let Some(loaded) = &mut self.loaded {
-            let recorder = || {
-                let mut recorder = Recorder::new(traces, logs, logged);
-                recorder.blocks = blocks;
-                recorder.filter.clone_from(filter);
-                Box::new(recorder)
-            };
-            loaded.state.recorder = (traces || logs).then(recorder);
-        }
     }
 
     /// Returns the loaded program; `None` if there is none.
@@ -410,9 +351,12 @@ impl Switch {
 
     /// Processes a dequeued packet in egress and deparser. Clones and recirculated packets are enqueued again.
     pub fn egress(&mut self, packet: Queued, now: u64, queue: QueueState, fx: &mut Effects) {
-        let generation = self.generation;
-        match self.processor() {
-            Some(mut m) if packet.generation == generation => {
+        let packet = match packet.generation == self.generation {
+            true => Some(packet),
+            false => self.renewed(packet),
+        };
+        match (packet, self.processor()) {
+            (Some(packet), Some(mut m)) => {
                 m.direct = None;
                 let program = m.program;
                 match &program.tofino {

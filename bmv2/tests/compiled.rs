@@ -18,6 +18,8 @@ mod checksums;
 mod control_flow;
 #[path = "switch/coverage.rs"]
 mod coverage;
+#[path = "switch/exchange.rs"]
+mod exchange;
 #[path = "switch/expressions.rs"]
 mod expressions;
 #[path = "switch/hostile.rs"]

@@ -16,6 +16,7 @@ use serde_json::{json, Value};
 
 use self::editor::Editor;
 use self::relay::Relay;
+use crate::connection::TlsArgs;
 use crate::exit::{Failure, Outcome};
 use crate::program::{self, compile_for_test, is_json, SourceFlags};
 
@@ -35,6 +36,7 @@ Examples:
   alfirk debug -I include -DPATHS=8     with flags for all programs
   alfirk debug --listen 127.0.0.1:4711  for editors that connect by TCP
   alfirk debug --attach 127.0.0.1:9559  for requests `attach` without an address
+  alfirk debug --cacert ca.pem          for a switch that uses TLS
 
 Launch configuration, as VS Code's launch.json has it:
   {\"type\": \"alfirk\", \"request\": \"launch\", \"name\": \"Debug packet test\", \"program\": \"basic.p4\", \"test\": \"basic.stf\"}
@@ -53,6 +55,9 @@ pub struct Args {
     #[arg(long, value_name = "ADDR")]
     attach: Option<String>,
 
+    #[command(flatten)]
+    tls: TlsArgs,
+
     /// Wait for an editor at this address instead of standard input and output; port 0 for any free one.
     #[arg(long, value_name = "ADDR:PORT")]
     listen: Option<String>,
@@ -61,9 +66,8 @@ pub struct Args {
 /// Runs `alfirk debug` until the editor ends the session.
 pub fn run(args: &Args) -> Outcome {
     let mut editor = Editor::connect(args.listen.as_deref())?;
-    let (source, attach) = (args.source.clone(), args.attach.clone());
     let mut attaching = None;
-    on_deep_stack(|| serve(source, attach.as_deref(), &mut editor, &mut attaching))?;
+    on_deep_stack(|| serve(args, &mut editor, &mut attaching))?;
     match attaching {
         Some((relay, first, seq)) => relay.run(&first, &mut editor, seq),
         None => Ok(()),
@@ -74,12 +78,8 @@ pub fn run(args: &Args) -> Outcome {
 type Attaching = (Relay, Vec<Value>, i64);
 
 /// Handles requests of the editor, up to a successful `attach`.
-fn serve(
-    source: SourceFlags,
-    address: Option<&str>,
-    editor: &mut Editor,
-    attaching: &mut Option<Attaching>,
-) -> Outcome {
+fn serve(args: &Args, editor: &mut Editor, attaching: &mut Option<Attaching>) -> Outcome {
+    let source = args.source.clone();
     let disk = Disk { source };
     let mut debugger = Debugger::new(Box::new(disk.clone()));
     let mut initialize = None;
@@ -89,7 +89,7 @@ fn serve(
             break;
         };
         let replies = match message["command"].as_str() {
-            Some("attach") => match attach(&disk, address, &message) {
+            Some("attach") => match attach(&disk, args, &message) {
                 Ok((relay, request)) => {
                     let first = initialize.into_iter().chain([request]);
                     *attaching = Some((relay, first.collect(), seq));
@@ -117,11 +117,11 @@ fn serve(
 }
 
 /// Connects to the switch of a request `attach`. Also returns the request for the switch, with the compiled program.
-fn attach(disk: &Disk, address: Option<&str>, request: &Value) -> Result<(Relay, Value), String> {
+fn attach(disk: &Disk, args: &Args, request: &Value) -> Result<(Relay, Value), String> {
     let named = request
         .pointer("/arguments/address")
         .and_then(Value::as_str);
-    let address = named.or(address);
+    let address = named.or(args.attach.as_deref());
     let address = address
         .ok_or("`attach` needs the attribute `address`, that of the switch's P4Runtime server")?;
     let mut request = request.clone();
@@ -133,7 +133,7 @@ fn attach(disk: &Disk, address: Option<&str>, request: &Value) -> Result<(Relay,
             .map_err(|error| format!("wrong arguments: {error}"))?;
         request["arguments"]["compiled"] = json!(disk.compilations(&launch)?);
     }
-    Ok((Relay::connect(address)?, request))
+    Ok((Relay::connect(address, &args.tls)?, request))
 }
 
 /// Creates the debugger of a running switch that runs the program in this BMv2 JSON.

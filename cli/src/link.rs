@@ -1,9 +1,5 @@
 //! `alfirk link`: shows and changes the links that a running switch emulates.
 
-#[cfg(feature = "tls")]
-mod tls;
-
-use std::path::PathBuf;
 use std::time::Duration;
 
 use alfirk_ctrl::client::control::control_client::ControlClient;
@@ -20,6 +16,7 @@ use serde_json::json;
 use tonic::transport::Endpoint;
 use tonic::{Code, Status};
 
+use crate::connection::SwitchArgs;
 use crate::exit::{print, Failure, Outcome};
 
 /// Time limit for a reply of the switch or the controller.
@@ -37,26 +34,8 @@ pub struct Args {
     #[command(subcommand)]
     verb: Verb,
 
-    /// The switch's P4Runtime server: ADDRESS:PORT or unix:PATH.
-    #[arg(
-        long,
-        global = true,
-        value_name = "ADDR",
-        default_value = "127.0.0.1:9559"
-    )]
-    switch: String,
-
-    /// Use TLS, and trust the certificate authority of this PEM file.
-    #[arg(long, global = true, value_name = "FILE")]
-    cacert: Option<PathBuf>,
-
-    /// The client's certificate, a PEM file.
-    #[arg(long, global = true, value_name = "FILE", requires_all = ["cacert", "key"])]
-    cert: Option<PathBuf>,
-
-    /// The private key of --cert, a PEM file.
-    #[arg(long, global = true, value_name = "FILE", requires = "cert")]
-    key: Option<PathBuf>,
+    #[command(flatten)]
+    switch: SwitchArgs,
 
     /// Print the result as one JSON object.
     #[arg(long, global = true)]
@@ -115,7 +94,7 @@ pub fn run(args: &Args) -> Outcome {
     {
         return runtime.block_on(report_state(controller, a, b, *state));
     }
-    let endpoint = endpoint(args)?;
+    let endpoint = args.switch.endpoint()?.timeout(REPLY_TIMEOUT);
     let ports = runtime.block_on(fetch_ports(args, &endpoint))?;
     if args.json {
         let ports: Vec<_> = ports.iter().map(as_json).collect();
@@ -149,13 +128,7 @@ async fn report_state(controller: &str, a: &str, b: &str, state: State) -> Outco
 
 /// Shows or changes links, and returns the ports with their current links.
 async fn fetch_ports(args: &Args, endpoint: &Endpoint) -> Result<Vec<Port>, Failure> {
-    let channel = endpoint.connect().await.map_err(|error| {
-        let why = root_cause(&error);
-        Failure::failed(format_args!(
-            "no reply from a switch at {}: {why}",
-            args.switch
-        ))
-    })?;
+    let channel = args.switch.connect(endpoint).await?;
     let mut client = LinksClient::new(channel);
     let answer = match &args.verb {
         Verb::Show { ports } => {
@@ -179,48 +152,13 @@ async fn fetch_ports(args: &Args, endpoint: &Endpoint) -> Result<Vec<Port>, Fail
 
 /// Converts an error that the switch returned.
 fn refused(args: &Args, status: &Status) -> Failure {
-    let switch = &args.switch;
+    let switch = args.switch.address();
     match status.code() {
         Code::NotFound | Code::InvalidArgument => Failure::bad_input(status.message()),
         Code::Unimplemented => Failure::failed(format_args!(
             "the switch at {switch} does not emulate links; `alfirk link` needs an `alfirk switch`"
         )),
-        _ => {
-            let hint = match args.cacert {
-                None => "; if it uses TLS, give --cacert FILE",
-                Some(_) => "",
-            };
-            Failure::failed(format_args!("{switch}: {}{hint}", root_cause(status)))
-        }
-    }
-}
-
-fn endpoint(args: &Args) -> Result<Endpoint, Failure> {
-    let address = &args.switch;
-    let url = match (address.starts_with("unix:"), &args.cacert) {
-        (true, None) => address.clone(),
-        (true, Some(_)) => {
-            return Err(Failure::bad_input(
-                "--cacert: a Unix socket has no TLS; leave it out",
-            ))
-        }
-        (false, None) => format!("http://{address}"),
-        (false, Some(_)) => format!("https://{address}"),
-    };
-    let endpoint = Endpoint::from_shared(url)
-        .map_err(|_| {
-            Failure::bad_input(format_args!(
-                "--switch {address}: not an address with a port, such as 127.0.0.1:9559"
-            ))
-        })?
-        .connect_timeout(REPLY_TIMEOUT)
-        .timeout(REPLY_TIMEOUT);
-    match &args.cacert {
-        #[cfg(feature = "tls")]
-        Some(authority) => tls::secure(endpoint, args, authority),
-        #[cfg(not(feature = "tls"))]
-        Some(_) => Err(Failure::failed(alfirk_switch::NO_TLS)),
-        None => Ok(endpoint),
+        _ => args.switch.failure(status),
     }
 }
 

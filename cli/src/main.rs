@@ -5,6 +5,7 @@
 
 mod check_pcap;
 mod compare_drivers;
+mod connection;
 mod coverage;
 mod ctrl;
 mod debug;
@@ -31,6 +32,7 @@ mod stf;
 mod switch;
 mod timeout_check;
 mod topology;
+mod trace;
 mod version;
 mod view;
 mod vxlan;
@@ -103,6 +105,7 @@ enum Command {
     Switch(alfirk_switch::SwitchArgs),
     Stf(stf::Args),
     Topology(topology::Args),
+    Trace(trace::Args),
     /// Print the version of alfirk, and of the formats and protocols that it implements.
     Version(version::Args),
     View(view::Args),
@@ -138,6 +141,7 @@ impl Command {
             Command::Switch(args) => switch::run(&args),
             Command::Stf(args) => stf::run(&args),
             Command::Topology(args) => topology::run(args),
+            Command::Trace(args) => trace::run(&args),
             Command::Version(args) => version::run(args),
             Command::View(args) => view::run(&args),
             Command::Vxlan(args) => vxlan::run(&args),
@@ -168,7 +172,9 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ),
     (
         "Fabric",
-        &["switch", "ctrl", "cli", "link", "host", "topology", "vxlan"],
+        &[
+            "switch", "ctrl", "cli", "link", "trace", "host", "topology", "vxlan",
+        ],
     ),
     ("Packets", &["packet", "check-pcap", "view"]),
     (

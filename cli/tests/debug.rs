@@ -1,14 +1,18 @@
 //! `alfirk debug` and `alfirk run --debug` over standard input and output.
 
 #[allow(dead_code)]
+mod pipes;
+#[allow(dead_code)]
 mod serving;
+#[cfg(feature = "tls")]
+mod tls;
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{ChildStdout, Command, Output, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
 
+use alfirk_p4runtime::alfirk::trace::v1::{trace_client::TraceClient, trace_message, WatchRequest};
+use pipes::SwitchWithPipes;
 use serde_json::{json, Value};
 use serving::Running;
 
@@ -124,8 +128,8 @@ impl Editor {
     }
 
     /// Attaches to a switch, with a function breakpoint.
-    fn attach(address: &str, arguments: Value, function: &str, condition: &str) -> Editor {
-        let mut editor = Editor::start(&["debug", "--attach", address]);
+    fn attach(flags: &[&str], arguments: Value, function: &str, condition: &str) -> Editor {
+        let mut editor = Editor::start(&[&["debug"], flags].concat());
         editor.ok("initialize", json!({"adapterID": "alfirk"}));
         editor.ok("attach", arguments);
         editor.event("initialized");
@@ -209,81 +213,18 @@ impl Editor {
     }
 }
 
-/// A switch with named pipes as ports, which need no root.
-struct SwitchWithPipes {
-    _process: Running,
-    address: String,
-    folder: tempfile::TempDir,
-    input: std::fs::File,
-}
-
-impl SwitchWithPipes {
-    fn start() -> SwitchWithPipes {
-        let folder = tempfile::tempdir().expect("a temporary folder can be made");
-        let path = |name: &str| folder.path().join(name);
-        nix::unistd::mkfifo(
-            &path("one_in.pcap"),
-            nix::sys::stat::Mode::from_bits_truncate(0o600),
-        )
-        .expect("a pipe can be made");
-        let header = [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65535, 1].map(u32::to_le_bytes);
-        std::fs::write(path("two_in.pcap"), header.concat()).expect("it can be written");
-        let program =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("../debug/tests/programs/switch.p4");
-        let mut child = Command::new(env!("CARGO_BIN_EXE_alfirk"))
-            .args(["switch", "--use-files", "0", "-i", "1@one", "-i", "2@two"])
-            .arg(program)
-            .args(["--", "--grpc-server-addr", "127.0.0.1:0"])
-            .current_dir(folder.path())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the binary was just built");
-        let stdout = child.stdout.take().expect("it is a pipe");
-        let process = Running(child);
-        let mut input = std::fs::OpenOptions::new()
-            .write(true)
-            .open(path("one_in.pcap"))
-            .expect("the switch reads it");
-        input.write_all(&header.concat()).expect("the switch reads");
-        let address = BufReader::new(stdout)
-            .lines()
-            .map_while(Result::ok)
-            .find_map(|line| line.strip_prefix("Server listening on ").map(str::to_owned));
-        SwitchWithPipes {
-            _process: process,
-            address: address.expect("the switch listens"),
-            folder,
-            input,
-        }
-    }
-
-    fn receive(&mut self, frame: [u8; 2]) {
-        let header = [0, 0, 2, 2].map(u32::to_le_bytes).concat();
-        let bytes = [&header[..], &frame].concat();
-        self.input.write_all(&bytes).expect("the switch reads");
-    }
-
-    /// Waits until port 2 has sent this number of frames, and returns all frames that it has sent.
-    fn sent(&self, count: usize) -> Vec<[u8; 2]> {
-        let limit = Instant::now() + Duration::from_secs(60);
-        loop {
-            let bytes = std::fs::read(self.folder.path().join("two_out.pcap")).unwrap_or_default();
-            let frames = bytes.get(24..).unwrap_or_default().chunks_exact(18);
-            if frames.len() >= count {
-                return frames.map(|frame| [frame[16], frame[17]]).collect();
-            }
-            assert!(Instant::now() < limit, "{count} frames are not sent");
-            thread::sleep(Duration::from_millis(2));
-        }
-    }
+/// The program of the running switches.
+fn switch_program() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../debug/tests/programs/switch.p4")
 }
 
 #[test]
 fn a_running_switch_holds_the_packet_that_hits_a_breakpoint() {
-    let mut switch = SwitchWithPipes::start();
-    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../debug/tests/programs/switch.p4");
+    let program = switch_program();
+    let mut switch = SwitchWithPipes::start(&program, &[], &[]);
     let arguments = json!({ "program": program });
-    let mut editor = Editor::attach(&switch.address, arguments, "send", "hdr.packet.kind == 2");
+    let attach = ["--attach", &switch.address];
+    let mut editor = Editor::attach(&attach, arguments, "send", "hdr.packet.kind == 2");
     switch.receive([1, 0x10]);
     switch.receive([2, 0x20]);
     switch.receive([1, 0x30]);
@@ -324,6 +265,109 @@ fn a_running_switch_holds_the_packet_that_hits_a_breakpoint() {
     let mut third = Editor::start(&["debug", "--attach", &switch.address]);
     let why = third.request("attach", json!({ "program": other }));
     assert!(why.unwrap_err().contains("runs another program"));
+}
+
+#[test]
+fn a_held_packet_is_sent_when_its_time_is_over() {
+    let program = switch_program();
+    let mut switch = SwitchWithPipes::start(&program, &[], &[]);
+    let arguments = json!({ "program": program, "holdSeconds": 1 });
+    let attach = ["--attach", &switch.address];
+    let mut editor = Editor::attach(&attach, arguments, "send", "hdr.packet.kind == 2");
+    switch.receive([2, 0x20]);
+    editor.event("stopped");
+    // The debugger does not continue.
+    assert_eq!(switch.sent(1), [[2, 0x21]]);
+    switch.receive([1, 0x30]);
+    assert_eq!(switch.sent(2)[1], [1, 0x31]);
+    // The record of the packet stays, and the session goes on.
+    assert_eq!(editor.value("hdr.packet.value"), "0x20");
+    switch.receive([2, 0x40]);
+    assert_eq!(switch.sent(3)[2], [2, 0x41]);
+}
+
+#[test]
+fn a_debugger_stays_attached_while_traces_come_and_go() {
+    let program = switch_program();
+    let mut switch = SwitchWithPipes::start(&program, &[], &[]);
+    let attach = ["--attach", &switch.address];
+    let arguments = json!({ "program": program });
+    let mut editor = Editor::attach(&attach, arguments, "send", "hdr.packet.kind == 2");
+    let runtime = tokio::runtime::Runtime::new().expect("it starts");
+    let address = format!("http://{}", switch.address);
+    let mut traces = runtime.block_on(async {
+        let mut client = TraceClient::connect(address).await.expect("it listens");
+        let request = WatchRequest {
+            count: 2,
+            ..WatchRequest::default()
+        };
+        client.watch(request).await.expect("it traces").into_inner()
+    });
+    // Both see the packet that is held.
+    switch.receive([1, 0x10]);
+    switch.receive([2, 0x20]);
+    editor.event("stopped");
+    assert_eq!(switch.sent(1), [[1, 0x11]]);
+    let text = runtime.block_on(async {
+        let mut text = String::new();
+        while let Some(message) = traces.message().await.expect("it ends with OK") {
+            if let Some(trace_message::Trace::Text(lines)) = message.trace {
+                text += &lines;
+            }
+        }
+        text
+    });
+    assert_eq!(text.matches(" out port 2").count(), 2, "{text}");
+    // After the traces the debugger still records.
+    editor.ok("continue", json!({"threadId": 1}));
+    assert_eq!(switch.sent(2)[1], [2, 0x21]);
+    switch.receive([2, 0x30]);
+    editor.event("stopped");
+    assert_eq!(editor.value("hdr.packet.value"), "0x30");
+    drop(editor);
+    assert_eq!(switch.sent(3)[2], [2, 0x31]);
+}
+
+#[test]
+#[cfg(feature = "tls")]
+fn a_switch_with_tls_is_debugged() {
+    let authority = tls::Authority::new();
+    let path = |name| authority.path(name);
+    let [ca, cert, key] = ["ca.pem", "server.pem", "server.key"].map(path);
+    let [client_cert, client_key] = ["client.pem", "client.key"].map(path);
+    let server = [
+        "--grpc-server-ssl",
+        "--grpc-server-cacert",
+        &ca,
+        "--grpc-server-cert",
+        &cert,
+        "--grpc-server-key",
+        &key,
+        "--grpc-server-with-client-auth",
+    ];
+    let program = switch_program();
+    let mut switch = SwitchWithPipes::start(&program, &[], &server);
+    let attach = ["--attach", &switch.address];
+    for flags in [&[][..], &["--cacert", &ca]] {
+        let mut editor = Editor::start(&[&["debug"], &attach[..], flags].concat());
+        let refused = editor.request("attach", json!({ "program": program }));
+        assert!(refused.is_err(), "{refused:?}");
+    }
+    let client = [
+        "--cacert",
+        &ca,
+        "--cert",
+        &client_cert,
+        "--key",
+        &client_key,
+    ];
+    let arguments = json!({ "program": program });
+    let flags = [&attach[..], &client].concat();
+    let mut editor = Editor::attach(&flags, arguments, "send", "hdr.packet.kind == 2");
+    switch.receive([2, 0x20]);
+    editor.event("stopped");
+    drop(editor);
+    assert_eq!(switch.sent(1), [[2, 0x21]]);
 }
 
 #[test]

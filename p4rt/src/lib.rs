@@ -272,6 +272,12 @@ impl Server {
         self.take_effects(now);
     }
 
+    /// Records that a packet of [`Event::Enqueue`] is dropped because its queue is full, if the switch traces; see
+    /// [`Switch::drop_queued`].
+    pub fn drop_queued(&mut self, packet: &Queued) {
+        self.active.switch.drop_queued(packet, &mut self.effects);
+    }
+
     /// Sends frames to ports, as if the pipeline had sent them. Those to the CPU port become packets for controllers.
     pub fn send_frames(&mut self, frames: impl IntoIterator<Item = (u32, Vec<u8>)>, now: u64) {
         let outputs = frames.into_iter().map(|(port, frame)| Output {

@@ -3,7 +3,7 @@
 //! BMv2 traces the received packet, but not its copies. Here each copy has a message of its own, with the number of the
 //! packet.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use alfirk_bmv2::trace::{TraceEvent, TraceLine};
 use alfirk_p4runtime::{
@@ -63,6 +63,8 @@ type Key = (u64, u32);
 pub struct PacketTraces {
     /// Traces of packets that are in the switch.
     open: BTreeMap<Key, TraceTree>,
+    /// Copies that wait in queues and have no line of their own yet.
+    waiting: BTreeSet<Key>,
     /// The packet of the last line, and whether it continues after lines of other packets.
     last: Option<(Key, bool)>,
     /// Ingress ports by the number of the packet.
@@ -71,7 +73,7 @@ pub struct PacketTraces {
 
 impl PacketTraces {
     /// Adds lines in their order. Returns the traces that are complete.
-    pub fn add(&mut self, lines: &[TraceLine]) -> Vec<CopyTrace> {
+    pub fn add<'a>(&mut self, lines: impl IntoIterator<Item = &'a TraceLine>) -> Vec<CopyTrace> {
         let mut complete = Vec::new();
         for line in lines {
             let key = (line.packet, line.copy);
@@ -84,6 +86,7 @@ impl PacketTraces {
                     self.ports.pop_first();
                 }
             }
+            self.follow_copies(line);
             let tree = self.open.entry(key).or_default();
             tree.events.extend(event(&line.event));
             tree.outcome = outcome(&line.event).or(tree.outcome.take());
@@ -102,6 +105,19 @@ impl PacketTraces {
         complete
     }
 
+    /// Adds a copy that the line enqueues to those that wait, and removes the copy of the line.
+    fn follow_copies(&mut self, line: &TraceLine) {
+        self.waiting.remove(&(line.packet, line.copy));
+        if let TraceEvent::Queued { as_copy, .. } = line.event {
+            if as_copy != 0 {
+                self.waiting.insert((line.packet, as_copy));
+            }
+            if self.waiting.len() > MAX_WAITING {
+                self.waiting.pop_first();
+            }
+        }
+    }
+
     /// Ends the packet of the last line, unless it waits in a queue. Called when the switch has nothing else to do.
     pub fn close_last(&mut self) -> Option<CopyTrace> {
         match self.last.take() {
@@ -112,7 +128,7 @@ impl PacketTraces {
 
     /// Whether no traced packet is in the switch.
     pub fn is_empty(&self) -> bool {
-        self.open.is_empty()
+        self.open.is_empty() && self.waiting.is_empty()
     }
 
     /// Returns the traces of all packets that are in the switch.
@@ -178,5 +194,43 @@ fn outcome(event: &TraceEvent) -> Option<trace_tree::Outcome> {
         })),
         TraceEvent::Dropped { .. } => Some(trace_tree::Outcome::Drop(Drop {})),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alfirk_bmv2::trace::Observers;
+
+    fn line(copy: u32, event: TraceEvent) -> TraceLine {
+        TraceLine {
+            packet: 1,
+            copy,
+            event,
+            observers: Observers::default(),
+        }
+    }
+
+    #[test]
+    fn copies_in_queues_are_in_the_switch() {
+        let queued = |as_copy| TraceEvent::Queued {
+            port: 2,
+            priority: 0,
+            rid: 0,
+            as_copy,
+        };
+        let mut traces = PacketTraces::default();
+        let received = TraceEvent::In { port: 1, bytes: 9 };
+        traces.add(&[line(0, received), line(0, queued(1)), line(0, queued(2))]);
+        assert_eq!(traces.close_last().map(|trace| trace.copy), Some(0));
+        assert!(!traces.is_empty());
+        let reason = "queue_full";
+        traces.add(&[line(1, TraceEvent::Dropped { reason })]);
+        assert_eq!(traces.close_last().map(|trace| trace.copy), Some(1));
+        assert!(!traces.is_empty());
+        traces.add(&[line(2, TraceEvent::Out { port: 2, bytes: 9 })]);
+        assert_eq!(traces.close_last().map(|trace| trace.copy), Some(2));
+        assert!(traces.is_empty());
+        assert!(traces.finish().is_empty());
     }
 }

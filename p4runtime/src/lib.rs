@@ -1,8 +1,8 @@
 //! The P4Runtime protocol: messages, services, and functions used by server and client.
 //!
 //! The messages are generated from the files in `proto/`, whose names and numbers are those of P4Runtime 1.5 with
-//! the two additions of 1.6. Two services are Alfirk's own: [`alfirk::links::v1`], for the links that a switch
-//! emulates, and [`alfirk::debug::v1`], for its debugger.
+//! the two additions of 1.6. Three services are Alfirk's own: [`alfirk::links::v1`], for the links that a switch
+//! emulates, [`alfirk::debug::v1`], for its debugger, and [`alfirk::trace::v1`], for traces of packets.
 //!
 //! The messages and the service of BfRuntime, Tofino's own control interface, are in [`bfrt_proto`].
 //!

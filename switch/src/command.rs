@@ -25,6 +25,7 @@ use super::{
     debug::EditorSender,
     stream_queue::StreamSender,
     thrift::{Request, Response},
+    watch::{NewWatch, WatchedProgram},
 };
 use alfirk_p4rt::ClientId;
 
@@ -51,7 +52,10 @@ pub enum Command {
         CapabilitiesRequest,
         oneshot::Sender<Result<CapabilitiesResponse, Status>>,
     ),
-    StreamOpen(StreamSender, oneshot::Sender<Result<ClientId, Status>>),
+    StreamOpen(
+        StreamSender<StreamMessageResponse>,
+        oneshot::Sender<Result<ClientId, Status>>,
+    ),
     StreamMessage(ClientId, StreamMessageRequest),
     StreamClose(ClientId),
     ListLinks(ListRequest, oneshot::Sender<Result<ListResponse, Status>>),
@@ -70,6 +74,12 @@ pub enum Command {
     DebugMessage(u64, String),
     /// The editor of a debugger has disconnected.
     DetachDebugger(u64),
+    /// A client is going to watch traces, and needs the program of the switch.
+    PrepareWatch(oneshot::Sender<Result<WatchedProgram, Status>>),
+    /// A client watches traces; the channel is for the number of the watch.
+    Watch(Box<NewWatch>, oneshot::Sender<Result<u64, Status>>),
+    /// A client that watched traces has disconnected.
+    EndWatch(u64),
     /// A frame that a port has read from a file.
     Frame(u32, Vec<u8>),
     /// A request for the metrics in the text format of Prometheus.

@@ -9,6 +9,7 @@ mod interfaces;
 mod links;
 mod port;
 mod runtime;
+mod traces;
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -28,6 +29,7 @@ use self::{
     commands::RequestInProgress,
     debugging::Debugging,
     port::{log_failure, Port, PortCounters, WRITABLE},
+    traces::Traces,
 };
 use super::{
     command::CommandReceiver,
@@ -35,12 +37,11 @@ use super::{
     send_thread::{SendThread, SentBatch},
     stream_queue::StreamSender,
     thrift,
-    trace::TraceWriter,
 };
 use alfirk_bmv2::coverage::Covered;
-use alfirk_bmv2::trace::FrameFilter;
 use alfirk_bmv2::{QueueState, Queued};
 use alfirk_p4rt::{ClientId, Event, Server};
+use alfirk_p4runtime::p4::v1::StreamMessageResponse;
 
 /// Poller token of the command queue. The tokens of ports are their numbers.
 const COMMANDS: u64 = 1 << 32;
@@ -60,12 +61,12 @@ pub struct Engine {
     commands: CommandReceiver,
     watch: LinkWatch,
     ports: BTreeMap<u32, Port>,
-    clients: FxHashMap<ClientId, StreamSender>,
+    clients: FxHashMap<ClientId, StreamSender<StreamMessageResponse>>,
     clock: Clock,
     /// Time of the clock in nanoseconds at the start of the switch. The switch's time counts from it, as in BMv2.
     started_at: u64,
     batch: ReceiveBatch,
-    trace: Option<TraceWriter>,
+    traces: Traces,
     logs: bool,
     dump: Dump,
     /// Options of ports added at run time.
@@ -73,6 +74,8 @@ pub struct Engine {
     thrift: thrift::Settings,
     /// JSON text of the program, for Thrift clients; P4Runtime stores its own copy.
     config: Option<Arc<str>>,
+    /// JSON text of the program from the command line.
+    json: Option<Arc<str>>,
     /// The BfRuntime server, if it is enabled.
     bfrt: Option<BfRt>,
     /// Ports whose link may accept a packet from their queues.
@@ -110,12 +113,13 @@ impl Engine {
             started_at: clock.now(),
             clock,
             batch: ReceiveBatch::default(),
-            trace: None,
+            traces: Traces::default(),
             logs: false,
             dump: Dump::default(),
             defaults,
             thrift: thrift::Settings::default(),
             config: None,
+            json: None,
             bfrt: None,
             runnable: VecDeque::new(),
             request_in_progress: None,
@@ -131,16 +135,6 @@ impl Engine {
         self.started_at = clock.now();
     }
 
-    /// Enables traces of the frames that meet a filter. `has_blocks`: whether they have the start and the end of each block.
-    pub fn trace(&mut self, writer: TraceWriter, filter: Option<FrameFilter>, has_blocks: bool) {
-        let mut switch = self.server.switch_mut();
-        switch.set_trace(true);
-        switch.set_block_trace(has_blocks);
-        switch.set_trace_filter(filter);
-        drop(switch);
-        self.trace = Some(writer);
-    }
-
     /// Enables logging of packets in BMv2's format.
     pub fn log_packets(&mut self) {
         self.server.switch_mut().set_log(true);
@@ -150,6 +144,11 @@ impl Engine {
     /// Enables logging of the first `bytes` bytes of every frame.
     pub fn dump_packet_data(&mut self, bytes: usize) {
         self.dump = Dump(bytes);
+    }
+
+    /// Sets the JSON text of the program from the command line.
+    pub fn set_program_json(&mut self, json: Option<Arc<str>>) {
+        self.json = json;
     }
 
     /// Sets the settings of the Thrift server. `config`: JSON text of the running program.
@@ -425,34 +424,20 @@ impl Engine {
     }
 
     fn print_trace(&mut self) {
-        if self.trace.is_some() {
-            self.write_trace();
+        if self.is_traced() {
+            self.write_traces();
         }
         if self.logs {
             logging::log_packets(&self.server.take_log());
         }
     }
 
-    /// Writes the trace since the last call. Tracing ends when the last packet of its count has left the switch.
-    fn write_trace(&mut self) {
-        let Some(writer) = &mut self.trace else {
-            return;
-        };
-        writer.write(&self.server.take_trace());
-        if writer.is_done() {
-            writer.finish();
-            self.trace = None;
-            self.server.switch_mut().set_trace(false);
-        } else if writer.is_full() {
-            let nothing = FrameFilter::new(|_| false);
-            self.server.switch_mut().set_trace_filter(Some(nothing));
-        }
-    }
-
     fn enqueue(&mut self, packet: Queued, now: u64) {
         match self.ports.get_mut(&packet.port) {
             Some(port) if port.has_queue() => {
-                port.enqueue(packet, now);
+                if let Some(dropped) = port.enqueue(packet, now) {
+                    self.server.drop_queued(&dropped);
+                }
                 self.runnable.push_back(port.number);
             }
             // Frames are sent in order, before the next packet is processed.
@@ -553,9 +538,7 @@ impl Engine {
 
     fn finish(mut self) {
         self.send_all();
-        if let Some(writer) = &mut self.trace {
-            writer.finish();
-        }
+        self.finish_traces();
         self.wait_for_send_thread();
         self.count_not_received();
         self.flush_captures();

@@ -1,7 +1,9 @@
-//! The gRPC services for P4Runtime and for links. They pass every request to the thread that owns the switch.
+//! The gRPC services for P4Runtime and for links. They pass every request to the thread that owns the switch. The services
+//! for the debugger and for traces are implemented for the same [`Service`], in modules of their own.
 
 use std::pin::Pin;
 
+use alfirk_p4rt::Programs;
 use alfirk_p4runtime::{
     alfirk::links::v1::{
         links_server::Links, ChangeRequest, ChangeResponse, ListRequest, ListResponse,
@@ -24,14 +26,18 @@ use super::{
 pub struct Service {
     commands: CommandSender,
     reads: ReadLimiter,
+    /// Cache that loads programs with notes; `None` if those of the switch have notes.
+    notes: Option<Programs>,
 }
 
 impl Service {
-    /// Creates the services for the switch that receives `commands`.
-    pub fn new(commands: CommandSender) -> Service {
+    /// Creates the services for the switch that receives `commands`. `notes`: cache that loads programs with notes; `None` if
+    /// those of the switch have notes.
+    pub fn new(commands: CommandSender, notes: Option<Programs>) -> Service {
         Service {
             commands,
             reads: ReadLimiter::default(),
+            notes,
         }
     }
 
@@ -40,7 +46,13 @@ impl Service {
         &self.commands
     }
 
-    async fn request<T>(
+    /// Returns the cache that loads programs with notes, if those of the switch have none.
+    pub(super) fn notes(&self) -> Option<&Programs> {
+        self.notes.as_ref()
+    }
+
+    /// Sends a command, and returns the response.
+    pub(super) async fn request<T>(
         &self,
         limit: TrailerLimit,
         command: impl FnOnce(oneshot::Sender<Result<T, alfirk_p4runtime::Status>>) -> Command,

@@ -25,6 +25,7 @@ mod thrift;
 mod tls;
 mod trace;
 mod trailer_limit;
+mod watch;
 
 use std::{
     fs,
@@ -40,7 +41,10 @@ use std::{
 
 use alfirk_bmv2_json::BmV2Json;
 use alfirk_p4runtime::{
-    alfirk::{debug::v1::debug_server::DebugServer, links::v1::links_server::LinksServer},
+    alfirk::{
+        debug::v1::debug_server::DebugServer, links::v1::links_server::LinksServer,
+        trace::v1::trace_server::TraceServer,
+    },
     bfrt_proto::bf_runtime_server::BfRuntimeServer,
     p4::v1::p4_runtime_server::P4RuntimeServer,
 };
@@ -125,18 +129,20 @@ pub fn run(args: &SwitchArgs, debugger: Option<CreateDebugger>) -> Result<(), Sw
     // The answer is valid only after the log has been set up.
     let logs = logging::logs_packets();
     let is_recorded = logs || config.trace.is_on();
-    let programs = match is_recorded {
+    if let Some(path) = &config.coverage {
+        // A file that is not usable is reported now, not when the switch ends.
+        alfirk_coverage::add_to_file(path, &[]).map_err(bad_coverage)?;
+    }
+    let for_coverage = |programs: Programs| match config.coverage.is_some() {
+        true => programs.with_coverage(),
+        false => programs,
+    };
+    let programs = for_coverage(match is_recorded {
         true => Programs::with_notes(),
         false => Programs::default(),
-    };
-    let programs = match &config.coverage {
-        Some(path) => {
-            // A file that is not usable is reported now, not when the switch ends.
-            alfirk_coverage::add_to_file(path, &[]).map_err(bad_coverage)?;
-            programs.with_coverage()
-        }
-        None => programs,
-    };
+    });
+    // Programs for clients that watch traces.
+    let notes = (!is_recorded).then(|| for_coverage(Programs::with_notes()));
     let programs = compilation::compiling(
         programs,
         config.switch.engine,
@@ -151,9 +157,10 @@ pub fn run(args: &SwitchArgs, debugger: Option<CreateDebugger>) -> Result<(), Sw
         .map_err(|e| failed("epoll and netlink", &e))?;
     if config.trace.is_on() {
         let writer = trace::TraceWriter::new(&config.trace)?;
-        engine.trace(writer, trace_filter, config.trace.has_blocks());
+        engine.trace(writer, trace_filter, config.trace.count);
     }
-    engine.allow_debuggers(debugger, text.clone());
+    engine.allow_debuggers(debugger);
+    engine.set_program_json(text.clone());
     if logs {
         engine.log_packets();
     }
@@ -221,7 +228,8 @@ pub fn run(args: &SwitchArgs, debugger: Option<CreateDebugger>) -> Result<(), Sw
         .enable_all()
         .build()
         .map_err(|e| failed("async runtime", &e))?;
-    runtime.block_on(serve(&config, grpc, commands, engine))
+    let service = grpc::Service::new(commands.clone(), notes);
+    runtime.block_on(serve(&config, grpc, service, engine))
 }
 
 /// Creates the switch and loads its initial program. Also returns the program's JSON text.
@@ -268,10 +276,11 @@ fn grpc_server(config: &Config) -> Result<GrpcServer, SwitchError> {
 async fn serve(
     config: &Config,
     mut grpc: GrpcServer,
-    commands: CommandSender,
+    service: grpc::Service,
     engine: Engine,
 ) -> Result<(), SwitchError> {
     let address = &config.address;
+    let commands = service.commands().clone();
     // Before the P4Runtime server announces that the switch is ready.
     let metrics = match config.metrics {
         Some(at) => Some(
@@ -283,7 +292,6 @@ async fn serve(
     };
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|e| failed("signals", &e))?;
     let mut terminate = signal(SignalKind::terminate()).map_err(|e| failed("signals", &e))?;
-    let service = grpc::Service::new(commands.clone());
     let p4runtime = P4RuntimeServer::new(service.clone())
         .max_decoding_message_size(MAX_REQUEST)
         .max_encoding_message_size(usize::MAX);
@@ -293,6 +301,7 @@ async fn serve(
     let router = grpc
         .add_service(p4runtime)
         .add_service(debug)
+        .add_service(TraceServer::new(service.clone()))
         .add_service(LinksServer::new(service));
 
     if let Some(address) = config.bfrt {

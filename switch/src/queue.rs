@@ -103,13 +103,13 @@ impl<T> PortQueues<T> {
     }
 
     /// Queues a packet. A priority that is too high counts as the highest priority. A packet for a full queue is
-    /// dropped and counted.
-    pub fn push(&mut self, priority: u8, packet: T, now: u64) {
+    /// counted and returned.
+    pub fn push(&mut self, priority: u8, packet: T, now: u64) -> Option<T> {
         let highest = self.queues.len() - 1;
         let queue = &mut self.queues[usize::from(priority).min(highest)];
         if queue.packets.len() >= queue.depth {
             self.dropped += 1;
-            return;
+            return Some(packet);
         }
         queue.last_due = queue.last_due.saturating_add(queue.interval).max(now);
         queue.packets.push_back(Waiting {
@@ -119,6 +119,7 @@ impl<T> PortQueues<T> {
             depth: u32::try_from(self.len).unwrap_or(u32::MAX),
         });
         self.len += 1;
+        None
     }
 
     /// Takes the next packet that may leave, with the queue state that the P4 program reads; `None` if no packet may

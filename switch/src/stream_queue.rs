@@ -1,4 +1,4 @@
-//! Queue of messages to the client of a P4Runtime stream, limited in messages and in bytes.
+//! Queue of messages to the client of a stream, such as P4Runtime's, limited in messages and in bytes.
 
 use std::{
     pin::Pin,
@@ -9,34 +9,34 @@ use std::{
     task::{ready, Context, Poll},
 };
 
-use alfirk_p4runtime::{p4::v1::StreamMessageResponse, Message, Status};
+use alfirk_p4runtime::{Message, Status};
 use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio_stream::Stream;
 
 /// Maximum number of queued messages per client.
 const MAX_QUEUED_MESSAGES: usize = 4096;
-/// Maximum number of queued bytes of all clients together; each client has an equal share.
-const MAX_QUEUED_BYTES: usize = 256 << 20;
+/// Number of messages that a queue holds beyond its limit; they must not be dropped.
+const VITAL_MESSAGES: usize = 2;
 
 /// The switch's end of a client's queue.
 #[derive(Debug)]
-pub struct StreamSender {
-    queue: mpsc::Sender<QueuedMessage>,
+pub struct StreamSender<T> {
+    queue: mpsc::Sender<QueuedMessage<T>>,
     /// Number of bytes in the queue.
     bytes: Arc<AtomicUsize>,
 }
 
 /// The client's end of its queue: yields messages, and the status that ends the stream.
 #[derive(Debug)]
-pub struct StreamReceiver {
-    queue: mpsc::Receiver<QueuedMessage>,
+pub struct StreamReceiver<T> {
+    queue: mpsc::Receiver<QueuedMessage<T>>,
     bytes: Arc<AtomicUsize>,
 }
 
 /// A queued message, or the status that ends the stream.
 #[derive(Debug)]
-struct QueuedMessage {
-    message: Result<StreamMessageResponse, Status>,
+struct QueuedMessage<T> {
+    message: Result<T, Status>,
     bytes: usize,
 }
 
@@ -50,8 +50,8 @@ pub enum NotSent {
 }
 
 /// Creates the queue of one client.
-pub fn stream_queue() -> (StreamSender, StreamReceiver) {
-    let (sender, receiver) = mpsc::channel(MAX_QUEUED_MESSAGES);
+pub fn stream_queue<T>() -> (StreamSender<T>, StreamReceiver<T>) {
+    let (sender, receiver) = mpsc::channel(MAX_QUEUED_MESSAGES + VITAL_MESSAGES);
     let bytes = Arc::new(AtomicUsize::new(0));
     (
         StreamSender {
@@ -65,16 +65,17 @@ pub fn stream_queue() -> (StreamSender, StreamReceiver) {
     )
 }
 
-impl StreamSender {
-    /// Queues a message to the client. `clients`: number of all clients, which share the limit of bytes.
+impl<T: Message> StreamSender<T> {
+    /// Queues a message to the client. `max_bytes`: limit of the queue in bytes.
     ///
     /// # Errors
     /// When the queue is full, or the client is gone.
-    pub fn try_send(&self, message: StreamMessageResponse, clients: usize) -> Result<(), NotSent> {
+    pub fn try_send(&self, message: T, max_bytes: usize) -> Result<(), NotSent> {
         let bytes = message.encoded_len();
         // An empty queue accepts a message of any size.
         let waiting = self.bytes.load(Ordering::Relaxed);
-        if waiting > 0 && waiting + bytes > MAX_QUEUED_BYTES / clients.max(1) {
+        let is_full = self.queue.capacity() <= VITAL_MESSAGES;
+        if is_full || waiting > 0 && waiting + bytes > max_bytes {
             return match self.queue.is_closed() {
                 true => Err(NotSent::Closed),
                 false => Err(NotSent::Full),
@@ -83,22 +84,16 @@ impl StreamSender {
         self.push(Ok(message), bytes)
     }
 
-    /// Queues a small message that must not be dropped, such as a status. The limit in bytes does not apply to it.
+    /// Queues a small message that must not be dropped, such as a status. The limit in bytes does not apply to it, and a few
+    /// such messages have a place in a full queue.
     ///
     /// # Errors
     /// As [`StreamSender::try_send`].
-    pub fn try_send_without_limit(
-        &self,
-        message: Result<StreamMessageResponse, Status>,
-    ) -> Result<(), NotSent> {
+    pub fn try_send_without_limit(&self, message: Result<T, Status>) -> Result<(), NotSent> {
         self.push(message, 0)
     }
 
-    fn push(
-        &self,
-        message: Result<StreamMessageResponse, Status>,
-        bytes: usize,
-    ) -> Result<(), NotSent> {
+    fn push(&self, message: Result<T, Status>, bytes: usize) -> Result<(), NotSent> {
         // Before the client can take the message.
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.queue
@@ -113,8 +108,8 @@ impl StreamSender {
     }
 }
 
-impl Stream for StreamReceiver {
-    type Item = Result<StreamMessageResponse, tonic::Status>;
+impl<T> Stream for StreamReceiver<T> {
+    type Item = Result<T, tonic::Status>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let next = ready!(self.queue.poll_recv(cx));
@@ -129,7 +124,7 @@ impl Stream for StreamReceiver {
 mod tests {
     use super::*;
     use alfirk_p4runtime::{
-        p4::v1::{stream_message_response::Update, PacketIn},
+        p4::v1::{stream_message_response::Update, PacketIn, StreamMessageResponse},
         Code,
     };
     use tokio_stream::StreamExt;
@@ -144,15 +139,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn byte_limit_is_divided_among_clients() {
+    async fn the_number_of_bytes_is_bounded() {
         let (sender, mut receiver) = stream_queue();
-        let clients = 256;
-        let half = MAX_QUEUED_BYTES / clients / 2 - 100;
-        assert_eq!(sender.try_send(packet(half), clients), Ok(()));
-        assert_eq!(sender.try_send(packet(half), clients), Ok(()));
-        assert_eq!(sender.try_send(packet(half), clients), Err(NotSent::Full));
-        // With fewer clients, each has a larger share.
-        assert_eq!(sender.try_send(packet(half), clients / 2), Ok(()));
+        let limit = 1 << 20;
+        let half = limit / 2 - 100;
+        assert_eq!(sender.try_send(packet(half), limit), Ok(()));
+        assert_eq!(sender.try_send(packet(half), limit), Ok(()));
+        assert_eq!(sender.try_send(packet(half), limit), Err(NotSent::Full));
+        assert_eq!(sender.try_send(packet(half), 2 * limit), Ok(()));
         let end = Status::new(Code::Aborted, "the end");
         assert_eq!(sender.try_send_without_limit(Err(end)), Ok(()));
         for _ in 0..3 {
@@ -160,17 +154,20 @@ mod tests {
         }
         let status = receiver.next().await.unwrap().unwrap_err();
         assert_eq!(status.code(), tonic::Code::Aborted);
-        assert_eq!(sender.try_send(packet(3 * half), clients), Ok(()));
+        assert_eq!(sender.try_send(packet(3 * half), limit), Ok(()));
     }
 
     #[tokio::test]
     async fn the_number_of_messages_is_bounded_too() {
         let (sender, receiver) = stream_queue();
         for _ in 0..MAX_QUEUED_MESSAGES {
-            assert_eq!(sender.try_send(packet(1), 1), Ok(()));
+            assert_eq!(sender.try_send(packet(1), usize::MAX), Ok(()));
         }
-        assert_eq!(sender.try_send(packet(1), 1), Err(NotSent::Full));
+        let again = || sender.try_send(packet(1), usize::MAX);
+        assert_eq!(again(), Err(NotSent::Full));
+        let end = Err(Status::new(Code::Aborted, "the end"));
+        assert_eq!(sender.try_send_without_limit(end), Ok(()));
         drop(receiver);
-        assert_eq!(sender.try_send(packet(1), 1), Err(NotSent::Closed));
+        assert_eq!(again(), Err(NotSent::Closed));
     }
 }

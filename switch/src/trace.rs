@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use scapy::{p4::Program, Filter, ProtocolRef};
-use tracing::{error, info};
+use tracing::error;
 
 use alfirk_bmv2::trace::{FrameFilter, TraceEvent, TraceLine};
 use alfirk_p4rt::packet_trace::{CopyTrace, PacketTraces};
@@ -45,11 +45,6 @@ impl TraceOptions {
         self.format.is_some() || self.dir.is_some()
     }
 
-    /// Whether traces have the start and the end of each block.
-    pub fn has_blocks(&self) -> bool {
-        self.format == Some(TraceFormat::Txtpb) || self.dir.is_some()
-    }
-
     /// Returns the condition on received frames, if there is one. `json`: BMv2 JSON of the program, whose headers the
     /// condition may name.
     ///
@@ -79,17 +74,113 @@ pub fn frame_filter(text: &str, json: Option<&str>) -> Result<FrameFilter, Strin
     }))
 }
 
-/// Writes packet traces.
+/// Receiver of the traces of an observer.
+pub trait TraceSink {
+    /// Takes lines of a trace. They include the start and the end of each block, which text and JSON leave out.
+    fn lines(&mut self, lines: &[&TraceLine]);
+
+    /// Takes the traces of packets and copies that have left the switch.
+    fn complete(&mut self, packets: Vec<CopyTrace>);
+
+    /// Whether the receiver takes further traces.
+    fn is_open(&self) -> bool;
+}
+
+/// An observer of traces: a receiver, and the packets that are traced for it.
+pub struct Observer<S> {
+    sink: S,
+    /// Packets that are in the switch.
+    packets: PacketTraces,
+    /// Number of received packets that are still to be traced; `None` for no limit.
+    left: Option<u64>,
+    /// Whether [`Progress::IsFull`] was returned.
+    is_full: bool,
+}
+
+/// What an observer needs after lines were written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Further packets, as before.
+    Open,
+    /// No further packets: all that are to be traced were received. Returned once.
+    IsFull,
+    /// Nothing: all packets that are to be traced have left the switch, or the receiver takes no more.
+    Done,
+}
+
+impl<S: TraceSink> Observer<S> {
+    /// Creates an observer. `count`: maximum number of received packets that are traced.
+    pub fn new(sink: S, count: Option<u64>) -> Observer<S> {
+        Observer {
+            sink,
+            packets: PacketTraces::default(),
+            left: count,
+            is_full: false,
+        }
+    }
+
+    /// Passes the lines of the packets that the observer `number` has chosen to the receiver. Called when the switch has no
+    /// other events.
+    pub fn write(&mut self, number: u8, lines: &[TraceLine]) -> Progress {
+        let own = lines.iter().filter(|line| line.observers.contains(number));
+        let own: Vec<&TraceLine> = own.collect();
+        if own.is_empty() {
+            return Progress::Open;
+        }
+        let received = own
+            .iter()
+            .filter(|line| matches!(line.event, TraceEvent::In { .. }));
+        if let Some(left) = &mut self.left {
+            *left = left.saturating_sub(received.count() as u64);
+        }
+        let mut complete = self.packets.add(own.iter().copied());
+        complete.extend(self.packets.close_last());
+        self.sink.lines(&own);
+        self.sink.complete(complete);
+        self.progress()
+    }
+
+    fn progress(&mut self) -> Progress {
+        let is_full = self.left == Some(0);
+        if is_full && self.packets.is_empty() || !self.sink.is_open() {
+            return Progress::Done;
+        }
+        if is_full && !std::mem::replace(&mut self.is_full, true) {
+            return Progress::IsFull;
+        }
+        Progress::Open
+    }
+
+    /// Passes the traces of packets that are in the switch to the receiver, since another program was loaded.
+    pub fn restart(&mut self) {
+        let rest = std::mem::take(&mut self.packets).finish();
+        self.sink.complete(rest);
+    }
+
+    /// As [`Observer::restart`], at the end of the traces. Returns the receiver.
+    pub fn finish(mut self) -> S {
+        self.restart();
+        self.sink
+    }
+}
+
+/// Returns the text of each line that is not the start or the end of a block, with its end of line.
+pub fn text_of<'a>(
+    lines: &'a [&TraceLine],
+    text: impl Fn(&TraceLine) -> String + 'a,
+) -> impl Iterator<Item = String> + 'a {
+    let blocks = |line: &&&TraceLine| matches!(line.event, TraceEvent::Block { .. });
+    let lines = lines.iter().filter(move |line| !blocks(line));
+    lines.map(move |line| text(line) + "\n")
+}
+
+/// Writes packet traces to standard output, to a file or to a directory.
 pub struct TraceWriter {
     out: Option<(BufWriter<Box<dyn Write + Send>>, TraceFormat)>,
     color: bool,
     /// File of the output; `None` for standard output.
     file: Option<PathBuf>,
     dir: Option<PathBuf>,
-    /// Packets that are in the switch.
-    packets: PacketTraces,
-    /// Number of received packets that are still to be traced; `None` for no limit.
-    left: Option<u64>,
 }
 
 impl TraceWriter {
@@ -122,48 +213,7 @@ impl TraceWriter {
             color,
             file: options.file.clone(),
             dir: options.dir.clone(),
-            packets: PacketTraces::default(),
-            left: options.count,
         })
-    }
-
-    /// Writes lines of a trace immediately. Called when the switch has no other events.
-    pub fn write(&mut self, lines: &[TraceLine]) {
-        if lines.is_empty() {
-            return;
-        }
-        let received = lines
-            .iter()
-            .filter(|line| matches!(line.event, TraceEvent::In { .. }));
-        if let Some(left) = &mut self.left {
-            *left = left.saturating_sub(received.count() as u64);
-        }
-        let mut complete = self.packets.add(lines);
-        complete.extend(self.packets.close_last());
-        let text = match &self.out {
-            Some((_, TraceFormat::Text)) => lines
-                .iter()
-                .map(|line| line.text(self.color) + "\n")
-                .collect(),
-            Some((_, TraceFormat::Json)) => lines.iter().map(|line| line.json() + "\n").collect(),
-            Some((_, TraceFormat::Txtpb)) | None => String::new(),
-        };
-        self.print(&text);
-        self.write_complete(&complete);
-    }
-
-    fn write_complete(&mut self, complete: &[CopyTrace]) {
-        for trace in complete {
-            if matches!(self.out, Some((_, TraceFormat::Txtpb))) {
-                self.print(&trace.named_text());
-            }
-            if let Some(dir) = &self.dir {
-                let path = dir.join(trace.file_name());
-                if let Err(error) = fs::write(&path, trace.text()) {
-                    error!("--trace-dir {}: {error}", path.display());
-                }
-            }
-        }
     }
 
     /// Writes text immediately. The switch goes on forwarding if its output is closed, or the disk is full.
@@ -178,23 +228,35 @@ impl TraceWriter {
             self.out = None;
         }
     }
+}
 
-    /// Whether all packets that are to be traced were received.
-    pub fn is_full(&self) -> bool {
-        self.left == Some(0)
+impl TraceSink for TraceWriter {
+    fn lines(&mut self, lines: &[&TraceLine]) {
+        let color = self.color;
+        let text: String = match &self.out {
+            Some((_, TraceFormat::Text)) => text_of(lines, |line| line.text(color)).collect(),
+            Some((_, TraceFormat::Json)) => text_of(lines, TraceLine::json).collect(),
+            Some((_, TraceFormat::Txtpb)) | None => return,
+        };
+        self.print(&text);
     }
 
-    /// Whether all packets that are to be traced have left the switch.
-    pub fn is_done(&self) -> bool {
-        self.is_full() && self.packets.is_empty()
-    }
-
-    /// Writes the traces of packets that are in the switch.
-    pub fn finish(&mut self) {
-        let rest = self.packets.finish();
-        self.write_complete(&rest);
-        if self.left == Some(0) {
-            info!("tracing has ended after the number of packets of --trace-count");
+    fn complete(&mut self, packets: Vec<CopyTrace>) {
+        for trace in packets {
+            if matches!(self.out, Some((_, TraceFormat::Txtpb))) {
+                self.print(&trace.named_text());
+            }
+            if let Some(dir) = &self.dir {
+                let path = dir.join(trace.file_name());
+                if let Err(error) = fs::write(&path, trace.text()) {
+                    error!("--trace-dir {}: {error}", path.display());
+                }
+            }
         }
+    }
+
+    /// The switch traces on if the output is closed: the count still ends it.
+    fn is_open(&self) -> bool {
+        true
     }
 }

@@ -1,7 +1,7 @@
 //! Recording of single frames for a debugger, in copies of a switch that executes them as always.
 
-use super::{Loaded, Switch};
-use crate::coverage::Counters;
+use super::recording::Recording;
+use super::Switch;
 use crate::effects::Effects;
 use crate::program::LoadedProgram;
 use crate::trace::stops::{Override, Stops};
@@ -22,18 +22,10 @@ impl Switch {
             return None;
         }
         let mut copy = self.fork();
-        let Loaded { program, state } = copy.loaded.as_mut()?;
-        *program = notes.clone();
-        for (table, of_table) in notes.tables.iter().zip(&mut state.tables) {
-            of_table.relink(table, notes);
-        }
-        for profile in &mut state.profiles {
-            for member in profile.members.values_mut() {
-                member.action.relink(notes);
-            }
-        }
-        state.coverage = Counters::new(notes.sites.counters());
-        (copy.filter, copy.logs) = (None, false);
+        copy.loaded.as_mut()?.exchange(notes);
+        copy.recording = Recording::default();
+        // Lines and packets of the switch's own recorder are not those of the copy.
+        copy.restart_recorder();
         copy.set_trace(true);
         Some(copy)
     }
@@ -53,32 +45,5 @@ impl Switch {
         let outputs = fx.output.into_iter();
         let sent = outputs.map(|output| (output.port, output.frame.into_bytes()));
         (copy.take_stops(), fx.trace, sent.collect())
-    }
-}
-
-impl LoadedProgram {
-    /// Whether state and entries of a switch with this program are valid for another one.
-    fn has_objects_of(&self, other: &LoadedProgram) -> bool {
-        let tables = |program: &LoadedProgram| -> Vec<_> {
-            let tables = program.tables.iter();
-            let of = |table: &crate::program::Table| (table.name.clone(), table.keys.len());
-            tables.map(of).collect()
-        };
-        let actions = |program: &LoadedProgram| -> Vec<_> {
-            let actions = program.actions.iter();
-            actions.map(|a| (a.name.clone(), a.words)).collect()
-        };
-        let arrays = |program: &LoadedProgram| -> Vec<_> {
-            let registers = program.registers.iter().map(|r| (r.name.clone(), r.size));
-            let counters = program.counters.iter().map(|c| (c.name.clone(), c.size));
-            let meters = program.meters.iter().map(|m| (m.name.clone(), m.size));
-            registers.chain(counters).chain(meters).collect()
-        };
-        tables(self) == tables(other)
-            && actions(self) == actions(other)
-            && arrays(self) == arrays(other)
-            && self.vsets.len() == other.vsets.len()
-            && self.profiles.len() == other.profiles.len()
-            && self.calculations.len() == other.calculations.len()
     }
 }

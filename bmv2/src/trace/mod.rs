@@ -44,10 +44,45 @@ impl fmt::Debug for FrameFilter {
     }
 }
 
+/// A set of the observers of traces, by their numbers; see [`Switch::observe`](crate::Switch::observe).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Observers(u64);
+
+impl Observers {
+    /// The limit of the numbers of observers.
+    pub const MAX: u8 = 64;
+
+    /// Whether the set has an observer.
+    pub fn contains(self, observer: u8) -> bool {
+        self.0 & bit(observer) != 0
+    }
+
+    /// Whether the set has no observer.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    fn and(self, other: Observers) -> Observers {
+        Observers(self.0 & other.0)
+    }
+}
+
+impl FromIterator<u8> for Observers {
+    fn from_iter<T: IntoIterator<Item = u8>>(observers: T) -> Observers {
+        let bits = observers.into_iter().map(bit);
+        Observers(bits.fold(0, |set, bit| set | bit))
+    }
+}
+
+/// Returns the bit of an observer; 0 for a number beyond the limit.
+fn bit(observer: u8) -> u64 {
+    1u64.checked_shl(observer.into()).unwrap_or(0)
+}
+
 /// A line of a trace: one step of one packet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TraceLine {
-    /// Number of the received frame since tracing began, from 1; copies have the number of the original.
+    /// Number of the received frame since the switch began to record, from 1; copies have the number of the original.
     pub packet: u64,
     /// Number of the copy: 0 for the received packet, counted from 1 for its clones, replicas, and the packet after
     /// resubmission or recirculation.
@@ -56,6 +91,9 @@ pub struct TraceLine {
     /// The step of the packet.
     #[serde(flatten)]
     pub event: TraceEvent,
+    /// The observers that have chosen the packet.
+    #[serde(skip)]
+    pub observers: Observers,
 }
 
 /// A step of a packet. Values of any width are hexadecimal text.

@@ -1,7 +1,9 @@
 //! The recorder of a switch.
 
+use std::collections::{BTreeMap, VecDeque};
+
 use super::stops::StopRecorder;
-use super::{FrameFilter, TraceEvent, TraceLine};
+use super::{FrameFilter, Observers, TraceEvent, TraceLine};
 use crate::exec::headers::is_valid;
 use crate::exec::words::words_of;
 use crate::numbers::number;
@@ -18,8 +20,14 @@ pub(crate) struct Recorder {
     /// The words of the packet whose steps are being recorded, at the time of the last record of changes.
     seen: Vec<u64>,
     states: Vec<String>,
-    /// Whether traces of packets are recorded.
-    pub traces: bool,
+    /// The observers of traces, each with its condition on received frames.
+    observers: Vec<(u8, Option<FrameFilter>)>,
+    /// The last [`CHOSEN_PACKETS`] packets that observers have chosen, in the order of their numbers.
+    chosen: VecDeque<(u64, Observers)>,
+    /// The observers of the packet whose steps are being recorded.
+    observed_by: Observers,
+    /// The switch's generation in which the recorder was created. Packets of older ones have no number of it.
+    pub since: u64,
     /// Whether traces have the start and the end of each block.
     pub blocks: bool,
     /// Whether the packet log is recorded.
@@ -30,10 +38,6 @@ pub(crate) struct Recorder {
     copy: u32,
     /// Number of copies made of each packet, for the last [`COUNTED_PACKETS`] packets.
     copies: Vec<u32>,
-    /// Whether each of these packets does not meet the filter.
-    skipped: Vec<bool>,
-    /// Condition on the frames that are traced.
-    pub filter: Option<FrameFilter>,
     pub lines: Vec<TraceLine>,
     pub log: Vec<LogLine>,
     /// Stops of a debugger, if there is one.
@@ -43,20 +47,36 @@ pub(crate) struct Recorder {
 /// Number of packets for which copies are counted. With more packets in the switch, the numbers of copies may repeat.
 const COUNTED_PACKETS: usize = 4096;
 
+/// Number of chosen packets whose traces go on. With more of them in the switch, the traces of the oldest end.
+const CHOSEN_PACKETS: usize = 1 << 16;
+
 /// Maximum number of recorded lines between two calls that take them. Further lines are discarded, so that a program
 /// that loops does not fill the memory.
 const MAX_LINES: usize = 10_000;
 
 impl Recorder {
-    pub fn new(traces: bool, logs: bool, logged: u64) -> Recorder {
+    /// Creates a recorder that records nothing yet. `logged`: number of frames logged before. `since`: the switch's generation.
+    pub fn new(logged: u64, since: u64) -> Recorder {
         Recorder {
-            traces,
-            logs,
             logged,
-            copies: vec![0; if logs || traces { COUNTED_PACKETS } else { 0 }],
-            skipped: vec![false; if traces { COUNTED_PACKETS } else { 0 }],
+            since,
+            copies: vec![0; COUNTED_PACKETS],
             ..Recorder::default()
         }
+    }
+
+    /// Changes the observers. Packets that the remaining ones have chosen stay theirs.
+    pub fn set_observers(&mut self, observers: &BTreeMap<u8, Option<FrameFilter>>) {
+        let all: Observers = observers.keys().copied().collect();
+        for (_, chosen_by) in &mut self.chosen {
+            *chosen_by = chosen_by.and(all);
+        }
+        self.chosen.retain(|(_, chosen_by)| !chosen_by.is_empty());
+        self.observed_by = self.observed_by.and(all);
+        let observers = observers.iter();
+        self.observers = observers
+            .map(|(of, filter)| (*of, filter.clone()))
+            .collect();
     }
 
     /// Records a step for the log, if the log is on.
@@ -74,23 +94,35 @@ impl Recorder {
     pub fn begin(&mut self, frame: &[u8]) -> u64 {
         self.packets += 1;
         let number = self.packets;
-        let is_chosen = self
-            .filter
-            .as_ref()
-            .is_none_or(|filter| filter.holds(frame));
         if let Some(copies) = self.copies_of(number) {
             *copies = 0;
         }
-        if let Some(skipped) = self.skipped.get_mut(number as usize % COUNTED_PACKETS) {
-            *skipped = !is_chosen;
+        let chosen_by = self.observers.iter().filter(|(_, filter)| {
+            let filter = filter.as_ref();
+            filter.is_none_or(|filter| filter.holds(frame))
+        });
+        let chosen_by: Observers = chosen_by.map(|(observer, _)| *observer).collect();
+        if !chosen_by.is_empty() {
+            if self.chosen.len() == CHOSEN_PACKETS {
+                self.chosen.pop_front();
+            }
+            self.chosen.push_back((number, chosen_by));
         }
         number
     }
 
     /// Whether the steps of the selected packet are traced.
     pub fn is_tracing(&self) -> bool {
-        let skipped = self.skipped.get(self.packet as usize % COUNTED_PACKETS);
-        self.traces && !skipped.copied().unwrap_or(false)
+        !self.observed_by.is_empty()
+    }
+
+    /// Returns the observers that have chosen a packet.
+    fn observers_of(&self, packet: u64) -> Observers {
+        let at = self
+            .chosen
+            .binary_search_by_key(&packet, |(number, _)| *number);
+        let chosen = at.ok().and_then(|at| self.chosen.get(at));
+        chosen.map_or(Observers::default(), |(_, chosen_by)| *chosen_by)
     }
 
     /// Returns the number of the next copy of a packet, counted from 1.
@@ -115,6 +147,7 @@ impl Recorder {
                 packet,
                 copy,
                 event,
+                observers: self.observed_by,
             });
         }
     }
@@ -157,6 +190,7 @@ impl Recorder {
     /// Selects the packet and copy to which the following steps belong.
     pub fn select_packet(&mut self, packet: u64, copy: u32, phv: &[u64]) {
         (self.packet, self.copy) = (packet, copy);
+        self.observed_by = self.observers_of(packet);
         self.see(phv);
     }
 

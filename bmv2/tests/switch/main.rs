@@ -14,6 +14,7 @@ mod checksums;
 mod control_flow;
 mod coverage;
 mod disassembly;
+mod exchange;
 mod expressions;
 mod hostile;
 mod management;

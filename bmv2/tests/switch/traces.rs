@@ -290,13 +290,12 @@ fn blocks_are_traced_on_request() {
 #[test]
 fn a_filter_chooses_the_packets_that_are_traced() {
     let mut switch = LOOKUP.switch();
-    switch.set_trace(true);
-    switch.set_trace_filter(Some(FrameFilter::new(|frame| frame[0] == 9)));
+    switch.observe(0, Some(FrameFilter::new(|frame| frame[0] == 9)));
     assert!(trace_lines(&mut switch, &FRAME).is_empty());
     let chosen = trace_lines(&mut switch, &[&[9], &FRAME[1..]].concat());
     assert_eq!(chosen.first().unwrap(), "#2 in port 1, 12 bytes");
     assert_eq!(chosen.last().unwrap(), "#2 dropped: ingress");
-    switch.set_trace_filter(None);
+    switch.observe(0, None);
     assert!(!trace_lines(&mut switch, &FRAME).is_empty());
 }
 

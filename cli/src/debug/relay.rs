@@ -1,21 +1,16 @@
 //! Debugging of a running switch: messages between the editor and the debugger in the switch, which are carried by gRPC.
 
-use std::time::Duration;
-
 use alfirk_ctrl::client::root_cause;
 use alfirk_p4runtime::alfirk::debug::v1::{debug_client::DebugClient, Message};
 use serde_json::{json, Value};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::UnboundedReceiverStream;
-use tonic::transport::Endpoint;
 use tonic::{Code, Status, Streaming};
 
 use super::editor::Editor;
+use crate::connection::TlsArgs;
 use crate::exit::{Failure, Outcome};
-
-/// Time limit for the connection to the switch.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Maximum length of a message of the switch in bytes.
 const MAX_MESSAGE: usize = 64 << 20;
@@ -29,23 +24,17 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// Connects to the switch whose P4Runtime server has this address: `HOST:PORT`, or `unix:PATH`.
+    /// Connects to the switch whose P4Runtime server has this address: `HOST:PORT`, or `unix:PATH`. `tls`: flags of TLS.
     ///
     /// # Errors
     /// There is no switch, it cannot be debugged, or another debugger is attached.
-    pub fn connect(address: &str) -> Result<Relay, String> {
+    pub fn connect(address: &str, tls: &TlsArgs) -> Result<Relay, String> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(|error| format!("cannot start the async runtime: {error}"))?;
-        let url = match address.starts_with("unix:") {
-            true => address.to_owned(),
-            false => format!("http://{address}"),
-        };
-        let endpoint = Endpoint::from_shared(url).map_err(|_| {
-            format!("{address}: not an address with a port, such as 127.0.0.1:9559")
-        })?;
-        let endpoint = endpoint.connect_timeout(CONNECT_TIMEOUT);
+        let endpoint = tls.endpoint(address, |why| format!("{address}: {why}"));
+        let endpoint = endpoint.map_err(|failure| failure.message())?;
         let (to_switch, requests) = mpsc::unbounded_channel();
         let from_switch = runtime.block_on(async {
             let channel = endpoint

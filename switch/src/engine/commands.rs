@@ -25,6 +25,8 @@ const UPDATES_PER_TURN: usize = 64;
 pub(super) const ENTITIES_PER_TURN: usize = 256;
 /// Maximum number of P4Runtime clients.
 const MAX_STREAMS: usize = 1024;
+/// Maximum number of queued bytes of all P4Runtime clients together; each client has an equal share.
+const MAX_QUEUED_BYTES: usize = 256 << 20;
 
 /// A request that is processed in several steps, with the channel of its reply.
 pub(super) enum RequestInProgress {
@@ -43,6 +45,7 @@ impl Engine {
         if self.request_in_progress.is_some() {
             let now = self.now();
             self.continue_request_in_progress(now);
+            self.check_program();
             self.drain(now);
         }
         for _ in 0..COMMANDS_PER_TURN {
@@ -54,9 +57,7 @@ impl Engine {
             };
             let now = self.now();
             self.handle(command, now);
-            if self.is_debugged() {
-                self.check_debugged_program();
-            }
+            self.check_program();
             self.update_queued_ports();
             self.drain(now);
             if !self.running {
@@ -64,6 +65,16 @@ impl Engine {
             }
         }
         self.commands.signal_again();
+    }
+
+    /// Ends the sessions of clients that follow the program of the switch, if the last command has loaded another one.
+    fn check_program(&mut self) {
+        if self.is_traced() {
+            self.check_traced_program();
+        }
+        if self.is_debugged() {
+            self.check_debugged_program();
+        }
     }
 
     /// Executes the next step of the request in progress, if there is one.
@@ -189,6 +200,11 @@ impl Engine {
             }
             Command::DebugMessage(id, json) => self.debug_message(id, &json, now),
             Command::DetachDebugger(id) => self.detach_debugger(id),
+            Command::PrepareWatch(reply) => {
+                let _ = reply.send(self.watched_program());
+            }
+            Command::Watch(watch, started) => self.start_watch(*watch, started),
+            Command::EndWatch(id) => self.end_watch(id),
             Command::Metrics(reply) => {
                 self.wait_for_send_thread();
                 self.count_not_received();
@@ -210,7 +226,8 @@ impl Engine {
         };
         let (vital, sent) = match message {
             Ok(message) if !matches!(message.update, Some(Update::Arbitration(_))) => {
-                (false, sender.try_send(message, self.clients.len()))
+                let share = MAX_QUEUED_BYTES / self.clients.len().max(1);
+                (false, sender.try_send(message, share))
             }
             important => (true, sender.try_send_without_limit(important)),
         };

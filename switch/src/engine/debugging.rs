@@ -19,8 +19,6 @@ const MAX_EVENTS: usize = 10_000;
 pub(super) struct Debugging {
     /// Creates debuggers; `None` if the switch cannot be debugged.
     create: Option<CreateDebugger>,
-    /// JSON text of the program from the command line.
-    json: Option<Arc<str>>,
     session: Option<Session>,
     /// Number of sessions so far, by which messages of earlier ones are recognised.
     sessions: u64,
@@ -57,10 +55,9 @@ impl Session {
 }
 
 impl Engine {
-    /// Sets how debuggers are created. `json`: text of the program from the command line.
-    pub fn allow_debuggers(&mut self, create: Option<CreateDebugger>, json: Option<Arc<str>>) {
+    /// Sets how debuggers are created.
+    pub fn allow_debuggers(&mut self, create: Option<CreateDebugger>) {
         self.debugging.create = create;
-        self.debugging.json = json;
     }
 
     /// Attaches a debugger, or refuses it. Sends the number of the session.
@@ -88,9 +85,7 @@ impl Engine {
             .debugging
             .create
             .ok_or_else(|| Status::new(Code::Unimplemented, "this switch cannot be debugged"))?;
-        let config = self.server.device_config().map(|text| text.into_owned());
-        let config = config.or_else(|| self.debugging.json.as_deref().map(str::to_owned));
-        let (Some(json), Some(running)) = (config, self.server.switch().program().cloned()) else {
+        let (Some(json), Some(running)) = (self.program_json(), self.program().cloned()) else {
             let why = "the switch has no program to debug; set a pipeline first";
             return Err(Status::new(Code::FailedPrecondition, why));
         };
@@ -146,11 +141,11 @@ impl Engine {
 
     /// Ends the session if the switch runs another program than at its beginning.
     pub(super) fn check_debugged_program(&mut self) {
+        let program = self.program().cloned();
         let Some(session) = &mut self.debugging.session else {
             return;
         };
-        let program = self.server.switch().program();
-        if program.is_some_and(|program| Arc::ptr_eq(program, &session.running)) {
+        if program.is_some_and(|program| Arc::ptr_eq(&program, &session.running)) {
             return;
         }
         let messages = session

@@ -208,18 +208,19 @@ impl Port {
             || !self.queues.is_empty()
     }
 
-    /// Queues a packet. A packet that exceeds the limit is dropped and counted.
-    pub(super) fn enqueue(&mut self, packet: Queued, now: u64) {
-        let (len, before) = (packet.len as u64, self.queues.len());
+    /// Queues a packet. A packet that exceeds the limit is counted and returned.
+    pub(super) fn enqueue(&mut self, packet: Queued, now: u64) -> Option<Queued> {
+        let len = packet.len as u64;
         let limit = self.queue_bytes.unwrap_or(u64::MAX);
         if self.queued_bytes.saturating_add(len) > limit {
             self.queues.dropped += 1;
-            return;
+            return Some(packet);
         }
-        self.queues.push(packet.priority, packet, now);
-        if self.queues.len() > before {
+        let dropped = self.queues.push(packet.priority, packet, now);
+        if dropped.is_none() {
             self.queued_bytes += len;
         }
+        dropped
     }
 
     /// Takes the next queued packet, if the link can accept it now. If this thread woke up late, the transmission

@@ -1,14 +1,14 @@
-//! TLS settings of `alfirk link`: its certificate, and the certificate authority that it trusts.
+//! TLS settings of a connection to a switch: the client's certificate, and the certificate authority that it trusts.
 
 use std::path::Path;
 
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 
-use super::{root_cause, Args};
+use super::{root_cause, TlsArgs};
 use crate::exit::Failure;
 
 /// Configures TLS for a connection. Only the certificate authority of the file `authority` is trusted.
-pub fn secure(endpoint: Endpoint, args: &Args, authority: &Path) -> Result<Endpoint, Failure> {
+pub fn secure(endpoint: Endpoint, args: &TlsArgs, authority: &Path) -> Result<Endpoint, Failure> {
     let mut tls = ClientTlsConfig::new();
     tls = tls.ca_certificate(Certificate::from_pem(read("--cacert", authority)?));
     if let (Some(cert), Some(key)) = (&args.cert, &args.key) {
