@@ -239,8 +239,8 @@ fn log_note(state: &State, phv: &[u64], note: &Note, access: Option<&Access>) ->
     Step::Note(match note {
         Note::Action(name) => format!("Action {name}"),
         Note::Test(_) | Note::Outcome { .. } => String::new(),
-        Note::Primitive(None) | Note::Jump(None) => "Primitive (no source info)".to_owned(),
-        Note::Primitive(Some(info)) | Note::Jump(Some(info)) => {
+        Note::Primitive(None) | Note::Part(None) => "Primitive (no source info)".to_owned(),
+        Note::Primitive(Some(info)) | Note::Part(Some(info)) => {
             format!("{}Primitive {}", at(info), info.source_fragment)
         }
         Note::Condition { info, name, holds } => {

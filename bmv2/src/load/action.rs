@@ -116,17 +116,15 @@ impl Loader<'_> {
             };
             let scope = Scope { at: &at, ..scope };
             self.locate(info);
-            let jumps_here = matches!(
-                call.primitive,
-                Primitive::Jump { .. } | Primitive::JumpIfZero { .. }
-            );
-            self.note(|| match jumps_here {
-                true => Note::Jump(info.cloned()),
-                false => Note::Primitive(info.cloned()),
-            });
             // A statement of the source may be several primitives.
             let is_jump = matches!(call.primitive, Primitive::Jump { .. });
-            if !is_jump && std::mem::replace(&mut last, info) != info {
+            let begins = !is_jump && std::mem::replace(&mut last, info) != info;
+            let is_condition = matches!(call.primitive, Primitive::JumpIfZero { .. });
+            self.note(|| match begins && !is_condition {
+                true => Note::Primitive(info.cloned()),
+                false => Note::Part(info.cloned()),
+            });
+            if begins {
                 self.cover_inlined(info);
                 self.cover(|| SiteKind::Statement, info);
             }

@@ -395,7 +395,7 @@ impl<'a> Analysis<'a> {
             Operand::Note(at) => match program.notes[usize::from(at)] {
                 Note::Action(_)
                 | Note::Primitive(_)
-                | Note::Jump(_)
+                | Note::Part(_)
                 | Note::Outcome { .. }
                 | Note::Test(_)
                 | Note::Condition { .. } => {}

@@ -9,10 +9,11 @@ use alfirk_bmv2_json::SourceInfo;
 pub(crate) enum Note {
     /// An action of this name starts.
     Action(String),
-    /// A primitive starts.
+    /// A primitive starts, the first of a statement.
     Primitive(Option<SourceInfo>),
-    /// A jump starts: a primitive of an `if` statement in an action. The log and debuggers have it, and traces its outcome.
-    Jump(Option<SourceInfo>),
+    /// A primitive starts that begins no statement: a further one of a statement, or a jump of an `if` statement in an action, of
+    /// which traces have the outcome.
+    Part(Option<SourceInfo>),
     /// The condition of an `if` statement in an action was evaluated. Only traces have it.
     Outcome {
         info: Option<SourceInfo>,

@@ -310,7 +310,7 @@ pub(crate) fn note(
         return;
     };
     match note {
-        Note::Primitive(info) | Note::Jump(info) => stop(program, state, phv, || {
+        Note::Primitive(info) | Note::Part(info) => stop(program, state, phv, || {
             (StopKind::Statement, position(info))
         }),
         Note::Test(info) => {

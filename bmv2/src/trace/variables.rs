@@ -128,7 +128,7 @@ impl LoadedProgram {
     /// not loaded with notes ([`LoadedProgram::with_notes`]) has none.
     pub fn statement_positions(&self) -> Vec<Source> {
         let of_note = |note: &Note| match note {
-            Note::Primitive(info) | Note::Jump(info) | Note::Test(info) => {
+            Note::Primitive(info) | Note::Part(info) | Note::Test(info) => {
                 info.as_ref().map(source)
             }
             _ => None,
