@@ -27,8 +27,9 @@ CLIENT = "pkgsrc/bf-drivers/src/bf_rt/bfruntime_grpc_client/python"
 PROTO = "pkgsrc/bf-drivers/src/bf_rt/proto/bfruntime.proto"
 UTILITIES = "pkgsrc/ptf-modules/ptf-utils"
 PORT = 50052
-# Ports of a suite without a file of its own.
+# Ports of a suite without a file of its own, or with fewer than MIN_PORTS of the first pipe.
 PORTS = range(17)
+MIN_PORTS = 4
 # How PTF reports a test class, and the last line of an exception.
 RESULT = re.compile(r"^test\.(\w+)(?: \.\.\.)? ?.*?(ok|FAIL|ERROR|skipped.*)$", re.S | re.M)
 FAILURE = re.compile(r"^(?:FAIL|ERROR): test\.(\w+)\n.*?^-+\n(.*?)(?=^=+$|^-+$)", re.S | re.M)
@@ -95,7 +96,7 @@ def ports_of(suite: Path) -> list[int]:
         return list(PORTS)
     pairs = json.loads(file.read_text()).get("PortToVeth", [])
     ports = sorted({pair["device_port"] for pair in pairs if pair["device_port"] < 64})
-    return ports or list(PORTS)
+    return ports if len(ports) >= MIN_PORTS else list(PORTS)
 
 
 def compile_program(alfirk: str, suite: Path, folder: Path) -> str | None:
@@ -177,7 +178,7 @@ def run_suite(args: argparse.Namespace, suite: Path, python: Path) -> tuple[dict
                 ptf = [sys.executable, shutil.which("ptf", path=args.path) or "ptf", "--test-dir", str(suite)]
                 paths = [str(python), str(python / "p4testutils")]
                 ptf += [word for path in paths for word in ("--pypath", path)]
-                ptf += [*interfaces, "--test-params", f"{params}setup=False;cleanup=False;", "--disable-ipv6"]
+                ptf += [*interfaces, "--test-params", f"{params}setup=False;cleanup=False;"]
                 ptf += [
                     "--default-negative-timeout",
                     "0.2",
