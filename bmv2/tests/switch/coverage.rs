@@ -162,13 +162,13 @@ fn json() -> String {
     compiled(&[("test.p4", MAIN), ("ingress.p4", INGRESS)])
 }
 
-/// Compiles the program in `test.p4`, one of these files.
+/// Compiles the first of these files.
 fn compiled(files: &[(&str, &str)]) -> String {
     let mut loader = MemoryLoader::default();
     for (name, text) in files {
         loader.add(name, *text);
     }
-    let compiled = compile_with(&CompileOptions::new("test.p4"), &loader);
+    let compiled = compile_with(&CompileOptions::new(files[0].0), &loader);
     let compiled = compiled.unwrap_or_else(|error| panic!("{error}"));
     compiled.json.to_text()
 }
