@@ -380,3 +380,27 @@ def a_reload_restores_the_program_as_loaded(router: BfRtClient) -> None:
     assert router.mark() == 0
     assert router.table("routes").entries() == []
     assert router.table("seen").get(0)["packets"] == 0
+
+
+def multicast_groups_and_mirror_sessions_are_entries(router: BfRtClient) -> None:
+    start = router.mark()
+    nodes, groups, mirrors = (router.table(name) for name in ("$pre.node", "$pre.mgid", "$mirror.cfg"))
+    nodes.add(1, data={"$MULTICAST_RID": 5, "$MULTICAST_LAG_ID": [], "$DEV_PORT": [1, 2]})
+    group: dict[str, Value] = {
+        "$MULTICAST_NODE_ID": [1],
+        "$MULTICAST_NODE_L1_XID_VALID": [False],
+        "$MULTICAST_NODE_L1_XID": [0],
+    }
+    groups.add(7, data=group)
+    assert nodes.get(1)["$DEV_PORT"] == [1, 2]
+    assert groups.get(7)["$MULTICAST_NODE_ID"] == [1]
+    session: dict[str, Value] = {
+        "$direction": "INGRESS",
+        "$session_enable": True,
+        "$ucast_egress_port": 3,
+        "$ucast_egress_port_valid": True,
+    }
+    mirrors.add(9, "$normal", session)
+    assert mirrors.get(9)["$ucast_egress_port"] == 3
+    router.undo(start)
+    assert nodes.entries() == groups.entries() == mirrors.entries() == []
