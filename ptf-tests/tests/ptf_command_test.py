@@ -21,6 +21,8 @@ _ALFIRK = Path(os.environ.get("ALFIRK", _ROOT / "target" / "debug" / "alfirk")).
 _ROUTER = Path(__file__).with_name("router.p4")
 #: A router for Tofino.
 _ROUTER_TNA = Path(__file__).with_name("router_tna.p4")
+#: A program for Tofino with an object of each kind.
+_OBJECTS = _ROOT / "bfrt" / "test_data" / "bfrt.p4"
 #: A program with tables of all kinds.
 _KINDS = _ROOT / "cli" / "tests" / "new_ptf_kinds.p4"
 #: An unprivileged user.
@@ -410,6 +412,26 @@ class NoServer(BfRtTest):
 
 
 @pytest.mark.root
+@pytest.mark.parametrize("control", ["bfrt", "p4runtime"])
+@pytest.mark.parametrize(("source", "last", "arrays"), [(_ROUTER_TNA, "Hosts", 3), (_OBJECTS, "Choose", 2)])
+def written_tests_of_a_program_for_tofino_pass(
+    tmp_path: Path, source: Path, last: str, arrays: int, control: str
+) -> None:
+    (tmp_path / "router.p4").write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
+    flags = [] if control == "bfrt" else ["--control", control]
+    done = _alfirk(tmp_path, "new", "ptf", "router.p4", "--arch", "tna", *flags)
+    assert (done.returncode, done.stderr) == (0, "")
+    module = (tmp_path / "router-ptf" / "router_tests.py").read_text(encoding="utf-8")
+    assert ("(BfRtTest):" in module) == (control == "bfrt")
+    assert ("(ProgramTest):" in module) == (control == "p4runtime")
+    done = _alfirk(tmp_path, "ptf", "--arch", "tna", "router.p4")
+    assert done.returncode == 0, done.stdout + done.stderr
+    # Cells of counters, meters and registers are tested by BfRuntime.
+    count = 4 + arrays * (control == "bfrt")
+    _has_in_order(done.stdout, [f"router_tests.Ingress{last} ... ok", f"{count} passed, 0 failed"])
+
+
+@pytest.mark.root
 def coverage_counts_what_the_packets_of_the_tests_execute(tmp_path: Path) -> None:
     _suite(
         tmp_path,
@@ -554,6 +576,9 @@ def missing_programs_tests_and_packages_are_bad_input(tmp_path: Path) -> None:
         done = _alfirk(tmp_path, "ptf", *arguments, ALFIRK_PYTHON=str(python))
         assert done.returncode == 2, done.stdout + done.stderr
         assert message in done.stderr
+    done = _alfirk(tmp_path, "new", "ptf", "router.p4", "--control", "bfrt")
+    assert done.returncode == 2
+    assert "--control bfrt: BfRuntime is the interface of Tofino; add --arch tna or t2na" in done.stderr
     done = _alfirk(tmp_path, "new", "ptf", "lost.p4")
     assert done.returncode == 2
     assert "lost.p4" in done.stderr
