@@ -368,6 +368,13 @@ def members_and_groups_are_entries(objects: BfRtClient) -> None:
         {"$SELECTOR_GROUP_ID": 5},
         {"$ACTION_MEMBER_ID": 2},
     ]
+    tables = (choose, groups, members)
+    before, middle = [table.entries() for table in tables], objects.mark()
+    for table in tables:
+        table.clear()
+    assert [table.entries() for table in tables] == [[], [], []]
+    objects.undo(middle)
+    assert [table.entries() for table in tables] == before
     # Newest first: entries before the group that they refer to.
     objects.undo(start)
     assert members.entries() == groups.entries() == choose.entries() == []
@@ -402,5 +409,12 @@ def multicast_groups_and_mirror_sessions_are_entries(router: BfRtClient) -> None
     }
     mirrors.add(9, "$normal", session)
     assert mirrors.get(9)["$ucast_egress_port"] == 3
+    tables = (groups, nodes, mirrors)
+    before, middle = [table.entries() for table in tables], router.mark()
+    for table, key in zip(tables, (7, 1, 9), strict=True):
+        table.delete(key)
+    assert [table.entries() for table in tables] == [[], [], []]
+    router.undo(middle)
+    assert [table.entries() for table in tables] == before
     router.undo(start)
     assert nodes.entries() == groups.entries() == mirrors.entries() == []
