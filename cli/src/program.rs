@@ -4,6 +4,7 @@ use std::io;
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 
+use alfirk_bf_rt_json::Schema;
 use alfirk_bmv2_json::BmV2Json;
 use alfirk_compiler::arch::Arch;
 use alfirk_compiler::driver::{compile, compile_with, CompileError, CompileOptions, Compiled};
@@ -175,6 +176,18 @@ pub fn bf_rt_schema(target: Target, file: Option<&Path>) -> Result<Vec<u8>, Fail
     };
     let schema = alfirk_compiler::driver::bf_rt_schema(&target.options(file), loader);
     Ok(schema.map_err(refused)?.to_text().into_bytes())
+}
+
+/// Generates the BfRuntime schema of a source.
+///
+/// # Errors
+/// As [`compile_source`].
+pub fn bf_rt_schema_of(options: &CompileOptions) -> Result<Schema, Failure> {
+    match alfirk_compiler::driver::bf_rt_schema(options, &DiskLoader) {
+        Ok(schema) => Ok(schema),
+        Err(error @ CompileError::Read { .. }) => Err(Failure::bad_input(error)),
+        Err(error) => Err(Failure::failed(error)),
+    }
 }
 
 /// The failure of a compilation of the data plane.

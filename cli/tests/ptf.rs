@@ -46,3 +46,22 @@ fn tables_of_all_kinds_have_a_test() {
     let again = std::fs::read_to_string(folder.path().join("again/kinds_tests.py"));
     assert_eq!(again.expect("it was written"), module);
 }
+
+#[test]
+fn tests_of_programs_for_tofino_use_bfruntime() {
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../bfrt/test_data/bfrt.p4");
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    std::fs::copy(program, folder.path().join("objects.p4")).expect("the program exists");
+    let printed = alfirk(
+        folder.path(),
+        &["new", "ptf", "objects.p4", "--arch", "tna"],
+    );
+    let read = |file: &str| {
+        std::fs::read_to_string(folder.path().join("objects-ptf").join(file))
+            .expect("it was written")
+    };
+    let (module, readme) = (read("objects_tests.py"), read("README.md"));
+    insta::assert_snapshot!(format!(
+        "{printed}=== objects_tests.py\n{module}=== README.md\n{readme}"
+    ));
+}

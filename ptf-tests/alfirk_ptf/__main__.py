@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import json
 import shutil
 import sys
 from dataclasses import dataclass
@@ -19,6 +20,12 @@ if TYPE_CHECKING:
 
 #: P4Runtime's port at the loopback interface, which is that of the namespace.
 ADDRESS = "127.0.0.1:9559"
+#: BfRuntime's usual port there.
+BFRT_ADDRESS = "127.0.0.1:50052"
+#: Architectures whose programs have a BfRuntime schema.
+TOFINO = ("tna", "t2na")
+#: Name of the schema in the folder of the program.
+BF_RT_SCHEMA = "bf-rt.json"
 #: Ends of the names of P4Info files beside a compiled program.
 P4INFO = (".p4info.txtpb", ".p4info.txt", ".p4info")
 
@@ -110,6 +117,8 @@ def run(options: argparse.Namespace, work: Path) -> int:
         if options.switch
         else [str(alfirk), "switch", "--trace", *coverage_flags(options.coverage)],
         address=ADDRESS,
+        bf_rt_schema=None if options.switch else bf_rt_schema(program),
+        bfrt_address=BFRT_ADDRESS,
         device_id=options.device_id,
         cpu_port=options.cpu_port,
         alfirk=alfirk,
@@ -135,8 +144,23 @@ def compiled(options: argparse.Namespace, alfirk: Path, work: Path) -> tuple[Pat
         raise RunError(msg)
     flags = [f"--arch={options.arch}", *(f"-I{folder}" for folder in options.include)]
     flags += [f"-D{macro}" for macro in options.define]
+    if options.arch in TOFINO:
+        flags.append(f"--bf-rt-schema={work / BF_RT_SCHEMA}")
     compiled_program = compile_program(alfirk, program, work, *flags, warn=True)
     return compiled_program, compiled_program.with_suffix(P4INFO[0])
+
+
+def bf_rt_schema(program: Path) -> Path | None:
+    """Return the BfRuntime schema beside a compiled program for Tofino; `None` if there is none."""
+    schema = program.with_name(BF_RT_SCHEMA)
+    if not schema.is_file():
+        return None
+    try:
+        architecture = json.loads(program.read_bytes()).get("architecture")
+    except (ValueError, AttributeError):
+        # The switch reports what is wrong with the program.
+        return None
+    return schema if architecture in TOFINO else None
 
 
 def find_tests(folder: Path | None, names: list[str]) -> Tests:

@@ -149,17 +149,19 @@ def live_switch(
     log: bool = True,
     target: Sequence[str] = (),
     address: str = "",
+    bfrt: Sequence[str] = (),
     device_id: int = DEVICE_ID,
     cpu_port: int = CPU_PORT,
 ) -> Iterator[LiveSwitch]:
     """Start a switch as `switch` does; yield it when it serves.
 
-    Without `address`, it serves at a port that is not used.
+    Without `address`, it serves at a port that is not used. `bfrt`: arguments with which it also serves
+    BfRuntime, the program among them; without, it starts without a program.
     """
     address = address or f"127.0.0.1:{free_port()}"
     # By default each step of each packet is logged, which takes longer than processing it.
     logging = ["--log-console", "-L", "info"] if log else []
-    command = [*executable, "--device-id", str(device_id), "--no-p4", *logging]
+    command = [*executable, "--device-id", str(device_id), *(bfrt or ["--no-p4"]), *logging]
     for port, ends in pairs.items():
         command += ["-i", f"{port}@{ends[0]}"]
     command += ["--", "--grpc-server-addr", address, "--cpu-port", str(cpu_port), *target]

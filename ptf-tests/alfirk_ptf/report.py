@@ -16,6 +16,7 @@ import ptf
 import ptf.dataplane
 from ptf.mask import Mask
 
+from alfirk_ptf.bfrt.schema import BfRtError
 from alfirk_ptf.fields import differences, run, shown
 from alfirk_ptf.p4runtime import P4RuntimeError
 from alfirk_ptf.settings import Settings
@@ -31,6 +32,13 @@ _SHOWN_TRACES = 2
 _PTF = str(Path(ptf.__file__).parent)
 #: Folders whose frames are left out of tracebacks of failed checks: PTF, Python's unittest, our classes.
 _HIDDEN = (_PTF, str(Path(unittest.__file__).parent), str(Path(__file__).parent))
+
+#: Names of exceptions that are left out in front of their messages.
+_PREFIXES = (
+    "AssertionError: ",
+    f"{P4RuntimeError.__module__}.P4RuntimeError: ",
+    f"{BfRtError.__module__}.BfRtError: ",
+)
 
 
 @dataclass(frozen=True)
@@ -156,12 +164,13 @@ def describe(error: ExcInfo, explanation: list[str]) -> str:
     """
     _, value, where = error
     frames = list(traceback.extract_tb(where))
-    if isinstance(value, AssertionError | P4RuntimeError):
+    if isinstance(value, AssertionError | P4RuntimeError | BfRtError):
         frames = [frame for frame in frames if not frame.filename.startswith(_HIDDEN)]
     message = "".join(traceback.format_exception_only(value)).rstrip()
     if explanation and _is_of_ptf(where):
         message = message.partition("\n")[0]
-    message = message.removeprefix("AssertionError: ").removeprefix("alfirk_ptf.p4runtime.P4RuntimeError: ")
+    for prefix in _PREFIXES:
+        message = message.removeprefix(prefix)
     return "".join(traceback.format_list(frames)) + "\n".join([message, *explanation]) + "\n"
 
 

@@ -48,6 +48,9 @@ class Run:
     target: Sequence[str] = ()
     #: P4Runtime address; empty for one with an unused port.
     address: str = ""
+    #: Schema of the program (bf-rt.json) if the switch shall serve BfRuntime, and the address.
+    bf_rt_schema: Path | None = None
+    bfrt_address: str = ""
     device_id: int = DEVICE_ID
     cpu_port: int = CPU_PORT
     #: The alfirk command, for tests and for comparisons of packets.
@@ -88,6 +91,7 @@ def run_ptf(run: Run, work: Path) -> Counter[str]:
             log=not run.has_trace,
             target=run.target,
             address=run.address,
+            bfrt=bfrt_arguments(run),
             device_id=run.device_id,
             cpu_port=run.cpu_port,
         ) as live,
@@ -105,6 +109,7 @@ def run_ptf(run: Run, work: Path) -> Counter[str]:
             "config": str(run.program),
             "p4info": str(run.p4info),
             "cpu_port": run.cpu_port,
+            **({"bfrtaddr": run.bfrt_address} if run.bf_rt_schema else {}),
             **run.parameters,
         }
         command = [
@@ -124,6 +129,14 @@ def run_ptf(run: Run, work: Path) -> Counter[str]:
 def coverage_flags(file: Path | None) -> list[str]:
     """Return the flags with which `alfirk switch` adds the coverage of its program to an LCOV file."""
     return ["--coverage", str(file.absolute())] if file else []
+
+
+def bfrt_arguments(run: Run) -> list[str]:
+    """Return the arguments with which `alfirk switch` serves BfRuntime; none without a schema."""
+    if run.bf_rt_schema is None:
+        return []
+    schema = ["--bf-rt-schema", str(run.bf_rt_schema)]
+    return ["--bfrt-server-addr", run.bfrt_address, *schema, str(run.program)]
 
 
 def load(run: Run, address: str) -> None:

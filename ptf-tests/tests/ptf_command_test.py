@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 _ROOT = Path(__file__).parents[2]
 _ALFIRK = Path(os.environ.get("ALFIRK", _ROOT / "target" / "debug" / "alfirk")).absolute()
 _ROUTER = Path(__file__).with_name("router.p4")
+#: A router for Tofino.
+_ROUTER_TNA = Path(__file__).with_name("router_tna.p4")
+#: A program for Tofino with an object of each kind.
+_OBJECTS = _ROOT / "bfrt" / "test_data" / "bfrt.p4"
 #: A program with tables of all kinds.
 _KINDS = _ROOT / "cli" / "tests" / "new_ptf_kinds.p4"
 #: An unprivileged user.
@@ -263,6 +267,170 @@ class UnknownTable(ProgramTest):
     assert {"switch.log", "ptf.log", "ptf.pcap"} <= {path.name for path in work.iterdir()}
 
 
+_BFRT_HEAD = """\
+from alfirk_ptf.bfrt.program import BfRtTest
+from alfirk_ptf.client import Action, Rule
+from alfirk_ptf.program import ProgramTest
+from ptf.testutils import send_packet, simple_tcp_packet, test_param_get
+from ptf.testutils import verify_no_other_packets, verify_packet
+
+PREFIX = {"hdr.ipv4.dst": (0x0A000200, 24)}
+SENT = simple_tcp_packet(ip_src="10.0.0.1", ip_dst="10.0.2.7", ip_ttl=64)
+# The program does not update the checksum.
+ROUTED = simple_tcp_packet(ip_src="10.0.0.1", ip_dst="10.0.2.7", ip_ttl=63)
+ROUTED["IP"].chksum = SENT.__class__(bytes(SENT))["IP"].chksum
+
+"""
+
+
+def _tofino_suite(folder: Path, text: str) -> None:
+    """Copy the program for Tofino to a folder, and write the module `own` of its tests."""
+    (folder / "router.p4").write_text(_ROUTER_TNA.read_text(encoding="utf-8"), encoding="utf-8")
+    (folder / "ptf").mkdir()
+    (folder / "ptf" / "own.py").write_text(_BFRT_HEAD + text, encoding="utf-8")
+
+
+@pytest.mark.root
+def tests_of_programs_for_tofino_use_bfruntime_and_p4runtime(tmp_path: Path) -> None:
+    _tofino_suite(
+        tmp_path,
+        """\
+class Routed(BfRtTest):
+    def runTest(self):
+        assert test_param_get("bfrtaddr") == "127.0.0.1:50052"
+        routes, rules, hosts = (self.switch.table(name) for name in ("routes", "rules", "hosts"))
+        routes.add(PREFIX, "forward", {"port": 2})
+        low = {"src": (0x0A000000, 0xFF000000), "tos": (0, 7), "$MATCH_PRIORITY": 2}
+        rules.add(low, "classify", {"class": 5})
+        for _ in range(3):
+            send_packet(self, 1, SENT)
+            verify_packet(self, ROUTED, 2)
+        self.assertEqual(3, routes.get(PREFIX)["$COUNTER_SPEC_PKTS"])
+        self.assertEqual(3, self.switch.table("classes").get(5)["$COUNTER_SPEC_PKTS"])
+        seen = self.switch.table("seen").get(0)
+        self.assertEqual((3, 0x0A000001), (seen["packets"], seen["last_src"]))
+        # The entry with the smaller priority wins.
+        high = {"src": (0x0A000001, 0xFFFFFFFF), "$MATCH_PRIORITY": 1}
+        rules.add(high, "classify", {"class": 6})
+        send_packet(self, 1, SENT)
+        verify_packet(self, ROUTED, 2)
+        self.assertEqual(1, self.switch.table("classes").get(6)["$COUNTER_SPEC_PKTS"])
+        hosts.add(0x00060708090A, "deny")
+        send_packet(self, 1, SENT)
+        verify_no_other_packets(self)
+        self.assertEqual(0x00060708090A, hosts.entries()[0].key["hdr.ethernet.src"])
+
+class StartsAsLoaded(BfRtTest):
+    def runTest(self):
+        for name in ("routes", "rules", "hosts"):
+            self.assertEqual([], self.switch.table(name).entries())
+        self.assertEqual(0, self.switch.table("seen").get(0)["packets"])
+        self.assertEqual(0, self.switch.table("classes").get(5)["$COUNTER_SPEC_PKTS"])
+
+class Metered(BfRtTest):
+    def runTest(self):
+        self.switch.table("routes").add(PREFIX, "forward", {"port": 2})
+        rates = {f"$METER_SPEC_{name}": 1 for name in ("CIR_PPS", "PIR_PPS", "CBS_PKTS", "PBS_PKTS")}
+        self.switch.table("limits").modify(0, data=rates)
+        send_packet(self, 1, SENT)
+        verify_packet(self, ROUTED, 2)
+        send_packet(self, 1, SENT)
+        verify_no_other_packets(self)
+
+class WrongPort(BfRtTest):
+    def runTest(self):
+        self.switch.table("routes").add(PREFIX, "forward", {"port": 2})
+        send_packet(self, 1, SENT)
+        verify_packet(self, ROUTED, 3)
+
+class WrongName(BfRtTest):
+    def runTest(self):
+        self.switch.table("routes").add(PREFIX, "forward", {"prt": 2})
+
+class ByP4Runtime(ProgramTest):
+    def runTest(self):
+        self.switch.add(Rule("Ingress.routes", PREFIX, Action("Ingress.forward", {"port": 2})))
+        send_packet(self, 1, SENT)
+        verify_packet(self, ROUTED, 2)
+""",
+    )
+    done = _alfirk(tmp_path, "ptf", "--arch", "tna", "router.p4")
+    assert done.returncode == 1, done.stdout + done.stderr
+    for name in ("Routed", "StartsAsLoaded", "Metered", "ByP4Runtime"):
+        assert f"own.{name} ... ok" in done.stdout, done.stdout
+    assert done.stdout.endswith("4 passed, 2 failed\n")
+    wrong_port = [
+        "nothing left port 3; the expected packet left port 2",
+        "table Ingress.routes [hdr.ipv4.dst = 0xa000207] hit",
+    ]
+    _has_in_order(_section(done.stdout, "WrongPort"), wrong_port)
+    wrong_name = (
+        "table pipe.Ingress.routes, action Ingress.forward has no data field `prt`; valid names: port,"
+    )
+    assert f"\n{wrong_name}" in _section(done.stdout, "WrongName")
+    # Frames of the client are not of interest, and the switch serves BfRuntime.
+    assert "bfrt/client.py" not in done.stdout
+    assert "BfRuntime is not served" not in done.stderr
+
+
+@pytest.mark.root
+def compiled_programs_have_bfruntime_by_the_schema_beside_them(tmp_path: Path) -> None:
+    test = """\
+class HasSchema(BfRtTest):
+    def runTest(self):
+        assert "pipe.Ingress.routes" in self.switch.tables
+"""
+    _tofino_suite(tmp_path, test)
+    files = ["-o", "router.json", "--p4runtime-files", "router.p4info.txtpb", "--bf-rt-schema", "bf-rt.json"]
+    assert _alfirk(tmp_path, "p4c", "--arch", "tna", "router.p4", *files).returncode == 0
+    done = _alfirk(tmp_path, "ptf", "router.json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    # A program for another switch in the same folder.
+    other = ["-o", "other.json", "--p4runtime-files", "other.p4info.txtpb"]
+    assert _alfirk(tmp_path, "p4c", str(_ROUTER), *other).returncode == 0
+    done = _alfirk(tmp_path, "ptf", "other.json")
+    assert done.returncode == 1
+    assert "the switch does not serve BfRuntime" in _section(done.stdout, "HasSchema")
+
+
+@pytest.mark.root
+def tests_that_need_bfruntime_fail_for_other_architectures(tmp_path: Path) -> None:
+    _suite(
+        tmp_path,
+        """\
+from alfirk_ptf.bfrt.program import BfRtTest
+
+class NoServer(BfRtTest):
+    def runTest(self):
+        pass
+""",
+    )
+    done = _alfirk(tmp_path, "ptf", "router.p4")
+    assert done.returncode == 1, done.stdout + done.stderr
+    message = "the switch does not serve BfRuntime: `alfirk ptf` needs --arch tna or --arch t2na"
+    assert message in _section(done.stdout, "NoServer")
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("control", ["bfrt", "p4runtime"])
+@pytest.mark.parametrize(("source", "last", "arrays"), [(_ROUTER_TNA, "Hosts", 3), (_OBJECTS, "Choose", 2)])
+def written_tests_of_a_program_for_tofino_pass(
+    tmp_path: Path, source: Path, last: str, arrays: int, control: str
+) -> None:
+    (tmp_path / "router.p4").write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
+    flags = [] if control == "bfrt" else ["--control", control]
+    done = _alfirk(tmp_path, "new", "ptf", "router.p4", "--arch", "tna", *flags)
+    assert (done.returncode, done.stderr) == (0, "")
+    module = (tmp_path / "router-ptf" / "router_tests.py").read_text(encoding="utf-8")
+    assert ("(BfRtTest):" in module) == (control == "bfrt")
+    assert ("(ProgramTest):" in module) == (control == "p4runtime")
+    done = _alfirk(tmp_path, "ptf", "--arch", "tna", "router.p4")
+    assert done.returncode == 0, done.stdout + done.stderr
+    # Cells of counters, meters and registers are tested by BfRuntime.
+    count = 4 + arrays * (control == "bfrt")
+    _has_in_order(done.stdout, [f"router_tests.Ingress{last} ... ok", f"{count} passed, 0 failed"])
+
+
 @pytest.mark.root
 def coverage_counts_what_the_packets_of_the_tests_execute(tmp_path: Path) -> None:
     _suite(
@@ -408,6 +576,9 @@ def missing_programs_tests_and_packages_are_bad_input(tmp_path: Path) -> None:
         done = _alfirk(tmp_path, "ptf", *arguments, ALFIRK_PYTHON=str(python))
         assert done.returncode == 2, done.stdout + done.stderr
         assert message in done.stderr
+    done = _alfirk(tmp_path, "new", "ptf", "router.p4", "--control", "bfrt")
+    assert done.returncode == 2
+    assert "--control bfrt: BfRuntime is the interface of Tofino; add --arch tna or t2na" in done.stderr
     done = _alfirk(tmp_path, "new", "ptf", "lost.p4")
     assert done.returncode == 2
     assert "lost.p4" in done.stderr

@@ -20,6 +20,8 @@ use crate::{protocols, Packet};
 const MAX_STEPS: usize = 256;
 /// Maximum depth of an expression in a parser.
 const MAX_DEPTH: usize = 64;
+/// Length in bytes of the intrinsic metadata that an ingress parser of Tofino extracts.
+const INTRINSIC_BYTES: usize = 8;
 
 /// Error in a program.
 #[derive(Debug, thiserror::Error)]
@@ -88,10 +90,15 @@ impl Program {
 
     /// Splits a packet into the headers that the program's parser extracts. What it does not extract is a payload. It
     /// stops where a transition depends on what only a switch has, such as value sets.
+    ///
+    /// In front of a packet, the parser of a program for Tofino reads metadata of the chip, which is left out here.
     pub fn dissect(&self, bytes: &[u8]) -> Packet {
+        let front = self.metadata_bytes();
+        let all = [vec![0; front], bytes.to_vec()].concat();
         let mut run = Run {
             program: self,
-            bytes,
+            bytes: &all,
+            front,
             at: 0,
             layers: Vec::new(),
             values: BTreeMap::new(),
@@ -99,11 +106,20 @@ impl Program {
         };
         run.parse();
         let mut layers = run.layers;
-        let rest = &bytes[run.at / 8..];
+        let rest = &all[front.max(run.at / 8)..];
         if !rest.is_empty() {
             layers.push(crate::dissect::received(&protocols::RAW, rest));
         }
         layers.into()
+    }
+
+    /// Number of bytes that the parser reads in front of a packet: intrinsic metadata and port metadata of Tofino.
+    fn metadata_bytes(&self) -> usize {
+        match self.json.architecture.as_deref() {
+            Some("tna") => INTRINSIC_BYTES + 8,
+            Some("t2na") => INTRINSIC_BYTES + 24,
+            _ => 0,
+        }
     }
 
     /// Width of a field of an instance or stack in bits.
@@ -184,6 +200,8 @@ type Number = (u128, usize);
 struct Run<'a> {
     program: &'a Program,
     bytes: &'a [u8],
+    /// Number of bytes in front of the packet.
+    front: usize,
     /// Position in bits.
     at: usize,
     layers: Vec<Layer>,
@@ -272,6 +290,8 @@ impl Run<'_> {
     fn skip(&mut self, bits: usize) -> Option<()> {
         let end = self.at.checked_add(bits).filter(|end| end % 8 == 0)?;
         let skipped = self.bytes.get(self.at / 8..end / 8)?;
+        let before = self.front.saturating_sub(self.at / 8);
+        let skipped = &skipped[before.min(skipped.len())..];
         if !skipped.is_empty() {
             self.layers
                 .push(crate::dissect::received(&protocols::RAW, skipped));
@@ -301,7 +321,9 @@ impl Run<'_> {
             }
         }
         self.valid.push(name.to_owned());
-        self.layers.push(Layer::received(protocol, header));
+        if start >= self.front {
+            self.layers.push(Layer::received(protocol, header));
+        }
         self.at += length * 8;
         Some(())
     }

@@ -57,6 +57,38 @@ fn shape(program: &Program, expression: &str) -> String {
     names.collect::<Vec<_>>().join("/")
 }
 
+/// A parser of Tofino extracts and skips metadata of the chip in front of a packet: they are neither layers nor payload.
+#[test]
+fn metadata_of_tofino_are_not_in_packets() {
+    let intrinsic = r#"{"op": "extract", "parameters": [{"type": "regular", "value": "intrinsic"}]},
+        {"op": "advance", "parameters": [{"type": "hexstr", "value": "0xWIDTH"}]},
+        {"op": "extract", "parameters": [{"type": "regular", "value": "ethernet"}]}"#;
+    let ethernet = r#"{"op": "extract", "parameters": [{"type": "regular", "value": "ethernet"}]}"#;
+    let header =
+        r#"{"name": "intrinsic", "id": 5, "header_type": "intrinsic_t", "metadata": false},"#;
+    let header_type = r#"{"name": "intrinsic_t", "id": 4, "fields": [["port", 64, false]]},"#;
+    for (arch, width) in [("tna", "40"), ("t2na", "c0")] {
+        let json = JSON
+            .replacen(ethernet, &intrinsic.replace("WIDTH", width), 1)
+            .replacen("\"headers\": [", &format!("\"headers\": [{header}"), 1)
+            .replacen(
+                "\"header_types\": [",
+                &format!("\"architecture\": \"{arch}\", \"header_types\": [{header_type}"),
+                1,
+            );
+        let program = Program::from_json(&json).unwrap();
+        assert_eq!(
+            shape(
+                &program,
+                "ethernet(type=0x1212)/tunnel(kind=7)/label(last=1)/Raw(\"abc\")"
+            ),
+            "ethernet/tunnel/label/Raw"
+        );
+        // A packet that is shorter than its first header.
+        assert_eq!(shape(&program, "Raw(\"abc\")"), "Raw");
+    }
+}
+
 #[test]
 fn a_users_own_headers_are_built_shown_and_dissected() {
     let program = Program::from_json(JSON).unwrap();

@@ -5,17 +5,19 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
+use alfirk_bf_rt_json::Schema;
 use alfirk_p4runtime::p4::config::v1::{
-    action_ref, match_field, Action, MatchField, P4Info, Table,
+    action_ref, match_field, Action, ActionProfile, MatchField, P4Info, Table,
 };
 use scapy::p4::Program as Layers;
 use scapy::Mask;
 
 use super::samples::{Keys, Program, Sample, TryError, INGRESS_PORT, SAMPLES};
-use super::PtfArgs;
+use super::{bfrt, PtfArgs};
 use crate::exit::{print, Failure, Outcome};
-use crate::program::{compile_source, is_json};
+use crate::program::{bf_rt_schema_of, compile_source, is_json};
 use crate::ptf::{new_folder, PORTS};
+use crate::run::Control;
 
 /// Classes of `alfirk_ptf.client` that tests use.
 const CLIENT_CLASSES: [&str; 4] = ["Action", "Member", "OneShot", "Rule"];
@@ -38,14 +40,20 @@ pub fn run(args: &PtfArgs) -> Outcome {
             folder.display()
         )));
     }
-    let compiled = compile_source(&args.source.options(program)?)?;
+    let options = args.source.options(program)?;
+    let control = control(args)?;
+    let compiled = compile_source(&options)?;
+    let schema = match control {
+        Control::P4runtime => None,
+        Control::Bfrt => Some(bf_rt_schema_of(&options)?),
+    };
     let name = program
         .file_name()
         .unwrap_or_default()
         .to_string_lossy()
         .into_owned();
     let json = compiled.json.to_text();
-    let suite = Suite::new(&name, &compiled.p4info, &json);
+    let suite = Suite::new(&name, &compiled.p4info, &json, schema.as_ref());
     if suite.tests.is_empty() {
         return Err(Failure::failed(format_args!(
             "{}: no test can be written: it has no tables, and does not process packets here",
@@ -78,6 +86,19 @@ pub fn run(args: &PtfArgs) -> Outcome {
     ))
 }
 
+/// The control interface of the tests.
+fn control(args: &PtfArgs) -> Result<Control, Failure> {
+    let is_tofino = args.source.arch != "v1model";
+    match (args.control, is_tofino) {
+        (Some(Control::Bfrt), false) => Err(Failure::bad_input(
+            "--control bfrt: BfRuntime is the interface of Tofino; add --arch tna or t2na",
+        )),
+        (Some(control), _) => Ok(control),
+        (None, true) => Ok(Control::Bfrt),
+        (None, false) => Ok(Control::P4runtime),
+    }
+}
+
 /// The flags of the source, for the command line of `alfirk ptf`, with a space before each.
 fn flags(args: &PtfArgs) -> String {
     let source = &args.source;
@@ -101,6 +122,7 @@ struct Suite {
     /// Name of the Python module.
     module: String,
     tests: Vec<Test>,
+    control: Control,
     /// Packets that the tests send.
     samples: Vec<Sample>,
 }
@@ -117,14 +139,22 @@ struct Test {
 }
 
 impl Suite {
-    fn new(program: &str, info: &P4Info, json: &str) -> Suite {
+    fn new(program: &str, info: &P4Info, json: &str, schema: Option<&Schema>) -> Suite {
         let stem = Path::new(program)
             .file_stem()
             .unwrap_or_default()
             .to_string_lossy();
-        let mut writer = Writer::new(info, json);
+        let mut writer = Writer::new(info, json, schema);
         let mut tests = Vec::from_iter(writer.without_entries());
         tests.extend(info.tables.iter().map(|table| writer.of_table(table)));
+        for array in schema.map(bfrt::arrays).unwrap_or_default() {
+            tests.push(Test {
+                class: writer.class(array.name),
+                title: format!("{} {}: a cell is written and read.", array.kind, array.name),
+                notes: array.notes(),
+                body: array.body(),
+            });
+        }
         let samples = SAMPLES
             .into_iter()
             .filter(|sample| writer.used.contains(sample.name));
@@ -133,6 +163,10 @@ impl Suite {
             module: format!("{}_tests", identifier(&stem)),
             samples: samples.collect(),
             tests,
+            control: match schema {
+                None => Control::P4runtime,
+                Some(_) => Control::Bfrt,
+            },
         }
     }
 
@@ -157,7 +191,8 @@ impl Suite {
             self.program
         );
         text += &imports("alfirk_ptf.client", &CLIENT_CLASSES);
-        text += "from alfirk_ptf.program import ProgramTest\n";
+        let (base_module, base) = base_class(self.control);
+        let _ = writeln!(text, "from {base_module} import {base}");
         text += &imports(
             "ptf.testutils",
             &["send_packet", "verify_no_other_packets", "verify_packet"],
@@ -180,7 +215,7 @@ impl Suite {
             text += &format!("{} = (\n    {}\n)\n", sample.name, layers.join("\n    / "));
         }
         for test in &self.tests {
-            let _ = write!(text, "\n\nclass {}(ProgramTest):\n", test.class);
+            let _ = write!(text, "\n\nclass {}({base}):\n", test.class);
             match test.notes.is_empty() {
                 true => {
                     let _ = write!(text, "    \"\"\"{}\"\"\"\n\n", test.title);
@@ -210,6 +245,8 @@ impl Suite {
 /// Writer of the tests of a program.
 struct Writer<'a> {
     info: &'a P4Info,
+    /// BfRuntime schema, for tests that use BfRuntime; `None` for P4Runtime.
+    schema: Option<&'a Schema>,
     program: Program<'a>,
     /// Headers of the program; `None` if packets are compared without them.
     layers: Option<Layers>,
@@ -222,15 +259,15 @@ struct Writer<'a> {
 
 /// The entry of a test in the languages of Python and of STF.
 struct Entry {
-    /// Name and value of each key, in Python.
-    match_: Vec<String>,
+    /// Name and value of each key, the value in Python.
+    match_: Vec<(String, String)>,
     /// All keys, in STF.
     stf_keys: String,
     has_priority: bool,
 }
 
 impl<'a> Writer<'a> {
-    fn new(info: &'a P4Info, json: &'a str) -> Writer<'a> {
+    fn new(info: &'a P4Info, json: &'a str, schema: Option<&'a Schema>) -> Writer<'a> {
         let program = Program { json };
         let mut reached = BTreeMap::new();
         for sample in SAMPLES {
@@ -245,6 +282,7 @@ impl<'a> Writer<'a> {
         }
         Writer {
             info,
+            schema,
             program,
             layers: Layers::from_json(json).ok(),
             reached,
@@ -300,7 +338,7 @@ impl<'a> Writer<'a> {
         name: &str,
         actions: &[(&'a Action, action_ref::Scope)],
     ) -> (&'static str, Vec<String>) {
-        let read = format!("self.switch.entries({})", quoted(name));
+        let read = self.read(name);
         if table.is_const_table {
             let body = vec![
                 "# The entries are constant.".to_owned(),
@@ -331,38 +369,14 @@ impl<'a> Writer<'a> {
         let sample = self.reached.get(name).map(|(sample, _)| *sample);
         let values = self.reached.get(name).map(|(_, values)| values.clone());
         let entry = entry(table, &values.unwrap_or_default());
-        let call = python_call(action);
-        let mut body = Vec::new();
         let profile = self.info.action_profiles.iter().find(|profile| {
             let id = profile.preamble.as_ref().map_or(0, |preamble| preamble.id);
             table.implementation_id != 0 && id == table.implementation_id
         });
-        let entry_action = match profile {
-            None => call,
-            Some(profile) if profile.with_selector => format!("OneShot([({call}, 1)])"),
-            Some(profile) => {
-                let profile = quoted(&name_of(profile.preamble.as_ref()));
-                body.push(format!("self.switch.add_members({profile}, {{1: {call}}})"));
-                "Member(1)".to_owned()
-            }
+        let mut body = match self.schema {
+            Some(schema) => bfrt::entry(schema, name, action, &entry.match_),
+            None => rule(name, action, profile, &entry),
         };
-        body.push("rule = Rule(".to_owned());
-        body.push(format!("    {},", quoted(name)));
-        match entry.match_.as_slice() {
-            [one] => body.push(format!("    {{{one}}},")),
-            several => {
-                body.push("    {".to_owned());
-                body.extend(several.iter().map(|key| format!("        {key},")));
-                body.push("    },".to_owned());
-            }
-        }
-        body.push(format!("    {entry_action},"));
-        if entry.has_priority {
-            body.push("    priority=1,".to_owned());
-        }
-        body.push(")".to_owned());
-        body.push("self.switch.add(rule)".to_owned());
-        body.push(format!("self.assertIn(rule, {read})"));
         let priority = if entry.has_priority { " 1" } else { "" };
         let command = format!(
             "add {}{priority} {} {}",
@@ -405,19 +419,14 @@ impl<'a> Writer<'a> {
         let is_fixed = table.const_default_action_id != 0 || table.implementation_id != 0;
         let action = chosen(actions, of_default)
             .filter(|action| !is_fixed && action.params.iter().all(|param| param.bitwidth > 0));
-        let read = format!("self.switch.default_action({})", quoted(name));
         let Some(action) = action else {
-            let body = vec![format!(
-                "self.assertEqual([], self.switch.entries({}))",
-                quoted(name)
-            )];
+            let body = vec![format!("self.assertEqual([], {})", self.read(name))];
             return ("it has neither keys nor entries.", body);
         };
-        let mut body = vec![
-            format!("action = {}", python_call(action)),
-            format!("self.switch.set_default({}, action)", quoted(name)),
-            format!("self.assertEqual(action, {read})"),
-        ];
+        let mut body = match self.schema {
+            Some(schema) => bfrt::default(schema, name, action),
+            None => default_action(name, action),
+        };
         if let Some((sample, _)) = self.reached.get(name).cloned() {
             let command = format!("setdefault {} {}", quoted(name), stf_call(action));
             if let Some(packet) = self.packet(sample, &[command]) {
@@ -426,6 +435,14 @@ impl<'a> Writer<'a> {
             }
         }
         ("its default action is set and read.", body)
+    }
+
+    /// The expression of all entries of a table.
+    fn read(&self, name: &str) -> String {
+        match self.schema {
+            Some(schema) => bfrt::read(schema, name),
+            None => format!("self.switch.entries({})", quoted(name)),
+        }
     }
 
     /// Statements that send a packet and check what leaves; `None` if the program cannot be tried.
@@ -522,11 +539,72 @@ impl<'a> Writer<'a> {
     }
 }
 
+/// Statements that insert an entry and read it, by P4Runtime.
+fn rule(
+    name: &str,
+    action: &Action,
+    profile: Option<&ActionProfile>,
+    entry: &Entry,
+) -> Vec<String> {
+    let call = python_call(action);
+    let mut body = Vec::new();
+    let entry_action = match profile {
+        None => call,
+        Some(profile) if profile.with_selector => format!("OneShot([({call}, 1)])"),
+        Some(profile) => {
+            let profile = quoted(&name_of(profile.preamble.as_ref()));
+            body.push(format!("self.switch.add_members({profile}, {{1: {call}}})"));
+            "Member(1)".to_owned()
+        }
+    };
+    body.push("rule = Rule(".to_owned());
+    body.push(format!("    {},", quoted(name)));
+    let keys = entry.match_.iter();
+    let keys: Vec<String> = keys
+        .map(|(key, value)| format!("{}: {value}", quoted(key)))
+        .collect();
+    match keys.as_slice() {
+        [one] => body.push(format!("    {{{one}}},")),
+        several => {
+            body.push("    {".to_owned());
+            body.extend(several.iter().map(|key| format!("        {key},")));
+            body.push("    },".to_owned());
+        }
+    }
+    body.push(format!("    {entry_action},"));
+    if entry.has_priority {
+        body.push("    priority=1,".to_owned());
+    }
+    body.push(")".to_owned());
+    body.push("self.switch.add(rule)".to_owned());
+    let read = format!("self.switch.entries({})", quoted(name));
+    body.push(format!("self.assertIn(rule, {read})"));
+    body
+}
+
+/// Statements that set a default action and read it, by P4Runtime.
+fn default_action(name: &str, action: &Action) -> Vec<String> {
+    let name = quoted(name);
+    vec![
+        format!("action = {}", python_call(action)),
+        format!("self.switch.set_default({name}, action)"),
+        format!("self.assertEqual(action, self.switch.default_action({name}))"),
+    ]
+}
+
+/// Module and name of the base class of tests.
+fn base_class(control: Control) -> (&'static str, &'static str) {
+    match control {
+        Control::P4runtime => ("alfirk_ptf.program", "ProgramTest"),
+        Control::Bfrt => ("alfirk_ptf.bfrt.program", "BfRtTest"),
+    }
+}
+
 /// Names that no test can have: keywords of Python, and names that the module imports.
 fn reserved() -> impl Iterator<Item = String> {
     let layers = SAMPLES.iter().flat_map(|sample| sample.layers).copied();
     let names = CLIENT_CLASSES.into_iter().chain(layers);
-    let names = names.chain(["ProgramTest", "True", "False", "None"]);
+    let names = names.chain(["ProgramTest", "BfRtTest", "True", "False", "None"]);
     names.map(str::to_owned)
 }
 
@@ -550,10 +628,10 @@ fn chosen<'a>(
 }
 
 /// Value of every action parameter: as a port, one to which the tests send nothing.
-const ARGUMENT: u32 = 1;
+pub(super) const ARGUMENT: u32 = 1;
 
 /// The parameters of an action, each followed by this separator and its value.
-fn arguments(action: &Action, separator: &str) -> String {
+pub(super) fn arguments(action: &Action, separator: &str) -> String {
     let params = action.params.iter();
     let params: Vec<String> = params
         .map(|param| format!("{}{separator}{ARGUMENT}", quoted(&param.name)))
@@ -598,7 +676,7 @@ fn entry(table: &Table, values: &BTreeMap<String, String>) -> Entry {
                 | match_field::MatchType::Range
                 | match_field::MatchType::Optional
         );
-        python.push(format!("{}: {in_python}", quoted(&key.name)));
+        python.push((key.name.clone(), in_python));
         stf.push(format!("{}:{in_stf}", quoted(&key.name)));
     }
     Entry {
@@ -633,7 +711,7 @@ fn kind_name(key: &MatchField) -> &'static str {
     }
 }
 
-fn bits(width: i32) -> String {
+pub(super) fn bits(width: i32) -> String {
     match width {
         0 => "text".to_owned(),
         1 => "1 bit".to_owned(),
@@ -641,12 +719,12 @@ fn bits(width: i32) -> String {
     }
 }
 
-fn name_of(preamble: Option<&alfirk_p4runtime::p4::config::v1::Preamble>) -> String {
+pub(super) fn name_of(preamble: Option<&alfirk_p4runtime::p4::config::v1::Preamble>) -> String {
     preamble.map_or_else(String::new, |preamble| preamble.name.clone())
 }
 
 /// Text in quotes, in Python and in STF.
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
@@ -662,6 +740,16 @@ fn identifier(name: &str) -> String {
     }
 }
 
+/// The rows of the README's table of statements that use P4Runtime.
+const STATEMENTS: &str = "\
+    | `self.switch.add(Rule(table, match, action))` | inserts an entry; `match` has a value for each key, or a pair: value and prefix length, value \
+    and mask, or both ends of a range |\n\
+    | `self.switch.set_default(table, Action(name, params))` | sets a default action |\n\
+    | `self.switch.entries(table)` | reads the entries |\n\
+    | `self.switch.counter(name, index)`, `self.switch.register(name, index)` | reads a counter (packets, bytes) or a register |\n\
+    | `self.switch.insert_multicast(...)`, `self.switch.add_clone_session(...)` | replicates packets |\n\
+    | `self.switch.packet_out(bytes, **metadata)`, `self.switch.packet_in()` | packets of the controller |\n";
+
 /// Text of the README. `flags` and `folder` are arguments of `alfirk ptf`, each with a space before it.
 fn readme(suite: &Suite, flags: &str, folder: &str) -> String {
     let Suite {
@@ -669,6 +757,11 @@ fn readme(suite: &Suite, flags: &str, folder: &str) -> String {
     } = suite;
     let last_port = PORTS - 1;
     let last = suite.tests.last().map_or("", |test| test.class.as_str());
+    let (_, base) = base_class(suite.control);
+    let statements = match suite.control {
+        Control::P4runtime => STATEMENTS,
+        Control::Bfrt => bfrt::STATEMENTS,
+    };
     let mut rows = String::new();
     for test in &suite.tests {
         let _ = writeln!(rows, "| `{}` | {} |", test.class, test.title);
@@ -682,16 +775,10 @@ fn readme(suite: &Suite, flags: &str, folder: &str) -> String {
          Without root, `alfirk ptf` needs a kernel that allows user namespaces.\n\n\
          | test in `{module}.py` | what it does |\n|---|---|\n{rows}\n\
          ## How a test is written\n\n\
-         A test is a class derived from `ProgramTest`, with a method `runTest`. It starts with the program as loaded: without entries, all \
+         A test is a class derived from `{base}`, with a method `runTest`. It starts with the program as loaded: without entries, all \
          registers and counters 0.\n\n\
          | statement | what it does |\n|---|---|\n\
-         | `self.switch.add(Rule(table, match, action))` | inserts an entry; `match` has a value for each key, or a pair: value and prefix \
-         length, value and mask, or both ends of a range |\n\
-         | `self.switch.set_default(table, Action(name, params))` | sets a default action |\n\
-         | `self.switch.entries(table)` | reads the entries |\n\
-         | `self.switch.counter(name, index)`, `self.switch.register(name, index)` | reads a counter (packets, bytes) or a register |\n\
-         | `self.switch.insert_multicast(...)`, `self.switch.add_clone_session(...)` | replicates packets |\n\
-         | `self.switch.packet_out(bytes, **metadata)`, `self.switch.packet_in()` | packets of the controller |\n\
+         {statements}\
          | `send_packet(self, port, packet)` | sends a packet into a port, 0 to {last_port} |\n\
          | `verify_packet(self, packet, port)`, `verify_no_other_packets(self)` | what leaves the switch |\n\n\
          Packets are those of [scapy](https://scapy.readthedocs.io); `ptf.mask.Mask` leaves out fields. A failed test prints the fields that \

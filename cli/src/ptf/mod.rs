@@ -41,10 +41,11 @@ const MODULES: [&str; 5] = ["ptf", "scapy", "grpc", "p4", "google.protobuf"];
 /// Run packet tests of a P4 program against a live switch: tests with PTF, or in p4c's STF language.
 ///
 /// Compiles the program, starts `alfirk switch` on veth pairs in a network namespace of its own, loads the program by P4Runtime, and
-/// runs PTF. A failed test shows the fields in which packets differ, and the packet's trace. Needs root, or a kernel that allows user
+/// runs PTF. With `--arch tna` and `t2na`, the switch also serves BfRuntime. A failed test shows the fields in which packets differ, and the packet's trace. Needs root, or a kernel that allows user
 /// namespaces. `alfirk new ptf` writes tests to start with.
 ///
-/// PTF's test parameters are grpcaddr (127.0.0.1:9559), p4info, config, device_id and cpu_port.
+/// PTF's test parameters are grpcaddr (127.0.0.1:9559), p4info, config, device_id and cpu_port; and bfrtaddr (127.0.0.1:50052) if
+/// the switch serves BfRuntime.
 ///
 /// Exit codes: 0 all tests pass, 1 a test fails, 2 the tests cannot be run.
 #[derive(Debug, clap::Args)]
@@ -54,7 +55,8 @@ Examples:
   alfirk ptf basic.p4
   alfirk ptf basic.p4 tests/forward.py
   alfirk ptf basic.p4 tests forward.Dropped --param packet_wait_time=0.5
-  alfirk ptf basic.p4 basic.stf")]
+  alfirk ptf basic.p4 basic.stf
+  alfirk ptf --arch tna router.p4")]
 pub struct Args {
     /// The P4_16 program, or its compiled BMv2 JSON (.json) with its P4Info (.p4info.txtpb) beside it.
     #[arg(value_name = "PROGRAM")]
@@ -180,9 +182,6 @@ fn run_stf(args: &Args, tests: &[&PathBuf]) -> Outcome {
 
 /// Becomes the Python process that runs the tests. Returns only if that is not possible.
 fn run_ptf(args: &Args, folder: Option<&Path>) -> Outcome {
-    if args.source.arch != "v1model" {
-        tracing::warn!("BfRuntime is not served: tests use P4Runtime");
-    }
     let alfirk = std::env::current_exe().map_err(|error| {
         Failure::failed(format_args!(
             "cannot find the path of this executable: {error}"

@@ -27,7 +27,7 @@ use alfirk_view::server::{GrowingBytes, ServedTrace};
 
 pub use args::Args;
 pub(crate) use args::{hardware, machines, share};
-pub use config::{Config, Driver};
+pub use config::{Config, Control, Driver};
 use debugging::PassSender;
 use input::Input as Content;
 use progress::{Bar, Bars};
