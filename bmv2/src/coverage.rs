@@ -174,7 +174,7 @@ impl Sites {
         };
         for site in &mut self.sites {
             let terms = site.count.0.iter();
-            for derived in terms.filter_map(|(term, _)| is_derived(*term)) {
+            for derived in terms.filter_map(|(term, _)| derived_index(*term)) {
                 resolved.find(derived);
             }
             site.count = resolved.expand(&site.count);
@@ -182,8 +182,8 @@ impl Sites {
     }
 }
 
-/// Returns the index of a term that is [`Derived`].
-fn is_derived(term: u32) -> Option<usize> {
+/// Returns the index of a term that is [`Derived`]; `None` for a counter.
+fn derived_index(term: u32) -> Option<usize> {
     (term & DERIVED != 0).then_some((term & !DERIVED) as usize)
 }
 
@@ -199,7 +199,7 @@ impl Resolved {
         let mut waiting = vec![derived];
         while let Some(&last) = waiting.last() {
             let terms = self.sums[last].0.iter();
-            let mut parts = terms.filter_map(|(term, _)| is_derived(*term));
+            let mut parts = terms.filter_map(|(term, _)| derived_index(*term));
             match parts.find(|part| self.known[*part].is_none()) {
                 Some(part) if !waiting.contains(&part) => waiting.push(part),
                 _ => {
@@ -214,7 +214,7 @@ impl Resolved {
     fn expand(&self, count: &Count) -> Count {
         let mut all = Count::default();
         for &(term, factor) in &count.0 {
-            match is_derived(term).map(|derived| &self.known[derived]) {
+            match derived_index(term).map(|derived| &self.known[derived]) {
                 None => all = all.plus_multiple(&Count::of(term), factor),
                 Some(Some(known)) => all = all.plus_multiple(known, factor),
                 Some(None) => {}

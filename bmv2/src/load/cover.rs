@@ -106,28 +106,34 @@ impl<'a> Loader<'a> {
 
     /// Adds a site at the current point of the code, if the program is loaded for coverage and the position is known.
     pub(super) fn cover(&mut self, kind: impl FnOnce() -> SiteKind, info: Option<&SourceInfo>) {
-        if let Some(counter) = self.add_site(kind, info) {
-            self.emit(Op::Cover { counter });
+        if self.coverable(info).is_some() {
+            let count = self.count_here();
+            self.add_site(kind, info, &count);
         }
     }
 
-    /// Adds a site with the counter of the current line of code. Returns the counter if the line begins here: the code
-    /// must count then.
+    /// Adds a site that is executed this often, if its position is known.
     fn add_site(
         &mut self,
         kind: impl FnOnce() -> SiteKind,
         info: Option<&SourceInfo>,
-    ) -> Option<u32> {
-        let info = self.coverable(info)?;
-        let counter = match self.cover.line {
-            Some(_) => None,
-            None => Some(self.cover.sites.allocate(1)),
-        };
-        let count = self.cover.line.take();
-        let count = count.unwrap_or_else(|| counter.map(Count::of).unwrap_or_default());
+        count: &Count,
+    ) {
+        if let Some(info) = self.coverable(info) {
+            self.cover.sites.add(kind(), source(info), count.clone());
+        }
+    }
+
+    /// Returns the number of executions of the current line of code, and its counter if the line begins here: the code must
+    /// count then.
+    fn count_line(&mut self) -> (Count, Option<u32>) {
+        if let Some(count) = &self.cover.line {
+            return (count.clone(), None);
+        }
+        let counter = self.cover.sites.allocate(1);
+        let count = Count::of(counter);
         self.cover.line = Some(count.clone());
-        self.cover.sites.add(kind(), source(info), count);
-        counter
+        (count, Some(counter))
     }
 
     /// Adds the beginning of the action whose first statement is at a position.
@@ -204,8 +210,9 @@ impl<'a> Loader<'a> {
                 (of_true, of_false, vec![jump])
             }
         };
-        self.add_outcome(true, &of_true, info);
-        self.add_outcome(false, &of_false, info);
+        for (holds, count) in [(true, &of_true), (false, &of_false)] {
+            self.add_site(|| SiteKind::Branch { holds }, info, count);
+        }
         self.cover.otherwise = Some(of_false);
         self.cover.line = Some(of_true);
         jumps
@@ -213,32 +220,19 @@ impl<'a> Loader<'a> {
 
     /// Counts how often jumps are taken. Returns the count, and the jump that is taken after it.
     fn count_aside(&mut self, jumps: Vec<usize>) -> (Count, usize) {
-        let over = self.emit(Op::Jump { to: 0 });
-        self.land(jumps);
-        self.end_line();
-        let count = self.count_here();
-        let jump = self.emit(Op::Jump { to: 0 });
-        self.land(vec![over]);
-        (count, jump)
-    }
-
-    fn add_outcome(&mut self, holds: bool, count: &Count, info: Option<&SourceInfo>) {
-        if let Some(info) = self.coverable(info) {
-            let kind = SiteKind::Branch { holds };
-            self.cover.sites.add(kind, source(info), count.clone());
-        }
+        self.aside(jumps, |this| {
+            this.end_line();
+            this.count_here()
+        })
     }
 
     /// Returns the number of executions of the current point of the code, which counts them if it is not known. The program is
     /// loaded for coverage.
     pub(super) fn count_here(&mut self) -> Count {
-        if let Some(count) = &self.cover.line {
-            return count.clone();
+        let (count, counter) = self.count_line();
+        if let Some(counter) = counter {
+            self.emit(Op::Cover { counter });
         }
-        let counter = self.cover.sites.allocate(1);
-        self.emit(Op::Cover { counter });
-        let count = Count::of(counter);
-        self.cover.line = Some(count.clone());
         count
     }
 
@@ -271,8 +265,10 @@ impl<'a> Loader<'a> {
         info: Option<&SourceInfo>,
         steps: &mut Vec<ParserStep>,
     ) {
-        if let Some(counter) = self.add_site(kind, info) {
-            steps.push(ParserStep::Cover { counter });
+        if self.coverable(info).is_some() {
+            let (count, counter) = self.count_line();
+            steps.extend(counter.map(|counter| ParserStep::Cover { counter }));
+            self.add_site(kind, info, &count);
         }
     }
 
@@ -314,14 +310,13 @@ impl<'a> Loader<'a> {
                 (Some(counter), Count::of(counter))
             }
         };
-        if let Some(info) = self.coverable(transition.source_info.as_ref()) {
-            let next = || transition.next_state.clone();
-            let kind = match is_select {
-                false => SiteKind::Statement,
-                true => SiteKind::Case { next: next() },
-            };
-            self.cover.sites.add(kind, source(info), count.clone());
-        }
+        let kind = || match is_select {
+            false => SiteKind::Statement,
+            true => SiteKind::Case {
+                next: transition.next_state.clone(),
+            },
+        };
+        self.add_site(kind, transition.source_info.as_ref(), &count);
         (counter, count)
     }
 

@@ -451,12 +451,19 @@ impl<'a> Loader<'a> {
             return jumps;
         }
         self.note(|| note(true));
+        let ((), jump) = self.aside(jumps, |this| this.note(|| note(false)));
+        vec![jump]
+    }
+
+    /// Emits code that only jumps lead to, beside the code that follows. Returns the result of `emit`, and the jump that is taken
+    /// after that code.
+    fn aside<T>(&mut self, jumps: Vec<usize>, emit: impl FnOnce(&mut Self) -> T) -> (T, usize) {
         let over = self.emit(Op::Jump { to: 0 });
         self.land(jumps);
-        self.note(|| note(false));
+        let result = emit(self);
         let jump = self.emit(Op::Jump { to: 0 });
         self.land(vec![over]);
-        vec![jump]
+        (result, jump)
     }
 
     /// Sets the target of the jump at position `at` of the code.
