@@ -21,8 +21,6 @@ const MAX_CLIENTS: u8 = 16;
 /// Tracing in the event loop.
 #[derive(Default)]
 pub(super) struct Traces {
-    /// Whether there is an observer.
-    is_on: bool,
     /// Traces of the command line.
     writer: Option<Observer<TraceWriter>>,
     /// The clients that watch, by the numbers of their observers.
@@ -55,13 +53,12 @@ impl Engine {
         // Each observer removes the blocks from its lines, if it does not need them.
         switch.set_block_trace(true);
         switch.observe(observer, filter);
-        self.traces.is_on = true;
     }
 
     /// Whether packets are traced.
     #[inline]
     pub(super) fn is_traced(&self) -> bool {
-        self.traces.is_on
+        self.traces.writer.is_some() || !self.traces.clients.is_empty()
     }
 
     /// Passes the trace since the last call to its observers. The traces of an observer end when the last packet of its count has
@@ -100,7 +97,6 @@ impl Engine {
             client.observer.finish().end(status);
         }
         self.server.switch_mut().end_observation(observer);
-        self.traces.is_on = self.traces.writer.is_some() || !self.traces.clients.is_empty();
         self.restore_program();
     }
 
