@@ -1,6 +1,6 @@
 //! `alfirk trace`: prints traces of packets in a running switch.
 
-use std::io::{self, IsTerminal};
+use std::io;
 use std::os::fd::AsFd;
 use std::thread;
 
@@ -10,7 +10,7 @@ use alfirk_p4runtime::alfirk::trace::v1::{
     trace_client::TraceClient, trace_message::Trace, Format as MessageFormat, TraceMessage,
     WatchRequest,
 };
-use alfirk_switch::TraceFormat;
+use alfirk_switch::{stdout_has_colors, TraceFormat};
 use anyhow::Context;
 use nix::errno::Errno;
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
@@ -105,7 +105,7 @@ fn request(args: &Args) -> WatchRequest {
         filter: args.filter.clone().unwrap_or_default(),
         count: args.count.unwrap_or(0),
         format: format.into(),
-        colors: io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
+        colors: stdout_has_colors(),
     }
 }
 

@@ -66,7 +66,7 @@ pub use thrift::{
 };
 #[cfg(not(feature = "tls"))]
 pub use tls::NO_TLS;
-pub use trace::{TraceFormat, TraceOptions};
+pub use trace::{stdout_has_colors, TraceFormat, TraceOptions};
 
 use self::{
     command::{Command, CommandSender},

@@ -74,6 +74,11 @@ pub fn frame_filter(text: &str, json: Option<&str>) -> Result<FrameFilter, Strin
     }))
 }
 
+/// Whether text on standard output has colours: on a terminal, unless the environment has `NO_COLOR`.
+pub fn stdout_has_colors() -> bool {
+    io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
+}
+
 /// Receiver of the traces of an observer.
 pub trait TraceSink {
     /// Takes lines of a trace. They include the start and the end of each block, which text and JSON leave out.
@@ -200,9 +205,8 @@ impl TraceWriter {
                 Some(Box::new(file))
             }
             (None, Some(_)) => {
-                let stdout = io::stdout();
-                color = stdout.is_terminal() && std::env::var_os("NO_COLOR").is_none();
-                Some(Box::new(stdout))
+                color = stdout_has_colors();
+                Some(Box::new(io::stdout()))
             }
         };
         if let Some(dir) = &options.dir {

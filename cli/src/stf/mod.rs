@@ -9,12 +9,12 @@ mod process;
 mod remote;
 mod veth;
 
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use alfirk_bmv2::trace::{trees, TraceEvent, TraceLine};
 use alfirk_p4rt::packet_trace::packet_traces;
 use alfirk_stf::{summary, Command, Control, Line, Records, Session};
+use alfirk_switch::stdout_has_colors;
 use clap::ValueEnum;
 use serde_json::json;
 
@@ -215,7 +215,7 @@ fn print_trace(args: &Args, test: &Path, lines: &[Line], trace: &[TraceLine]) ->
         let traces = packet_traces(trace).into_iter();
         return print(traces.map(|trace| trace.named_text()).collect::<String>());
     }
-    let color = has_color();
+    let color = stdout_has_colors();
     let mut sent = lines
         .iter()
         .filter(|line| matches!(line.command, Command::Packet { .. }));
@@ -235,11 +235,6 @@ fn print_trace(args: &Args, test: &Path, lines: &[Line], trace: &[TraceLine]) ->
         text.push('\n');
     }
     print(text)
-}
-
-/// Whether text on standard output has colours.
-fn has_color() -> bool {
-    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
 }
 
 /// Writes the trace of each packet to a file of its own.

@@ -4,9 +4,10 @@ use std::path::Path;
 
 use alfirk_bmv2::choices::{Choice, ChoiceKind};
 use alfirk_stf::{hex, summary, Failure, Outcome, Outcomes};
+use alfirk_switch::stdout_has_colors;
 use serde_json::{json, Value};
 
-use super::{has_color, Args, TraceFormat};
+use super::{Args, TraceFormat};
 use crate::exit::{print, Failure as CommandFailure, Outcome as CommandOutcome};
 
 /// Maximum number of outcomes.
@@ -45,7 +46,7 @@ fn all_failures(outcomes: &Outcomes) -> Vec<Failure> {
 }
 
 fn text(args: &Args, test: &str, outcomes: &Outcomes, failures: &[Failure]) -> String {
-    let color = has_color();
+    let color = stdout_has_colors();
     let has_undefined = outcomes.outcomes.iter().any(|of| of.fills_undefined);
     let mut text = String::new();
     let mut before: Vec<String> = Vec::new();
