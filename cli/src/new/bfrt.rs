@@ -3,7 +3,7 @@
 use alfirk_bf_rt_json::{ids, FieldContent, Schema, Table, TableType, TypeName};
 use alfirk_p4runtime::p4::config::v1::Action;
 
-use super::ptf::{arguments, bits, name_of, quoted, ARGUMENT};
+use super::ptf::{arguments, bits, dictionary, name_of, quoted, ARGUMENT};
 
 /// Name of the key field and data field that refer to a member of an action profile.
 const MEMBER: &str = "\"$ACTION_MEMBER_ID\"";
@@ -51,14 +51,7 @@ impl Array<'_> {
         let data: Vec<String> = fields
             .map(|(name, _)| format!("{}: {ARGUMENT}", quoted(name)))
             .collect();
-        match data.as_slice() {
-            [one] => body.push(format!("data = {{{one}}}")),
-            several => {
-                body.push("data = {".to_owned());
-                body.extend(several.iter().map(|field| format!("    {field},")));
-                body.push("}".to_owned());
-            }
-        }
+        body.extend(dictionary("data = ", &data, ""));
         body.push("table.modify(0, data=data)".to_owned());
         body.push("self.assertEqual(data, table.get(0).data)".to_owned());
         body
@@ -119,14 +112,7 @@ pub fn entry(
         fields.push(format!("{}: 1", quoted(PRIORITY)));
     }
     let mut body = vec![format!("table = {}", table_of(schema, name))];
-    match fields.as_slice() {
-        [one] => body.push(format!("key = {{{one}}}")),
-        several => {
-            body.push("key = {".to_owned());
-            body.extend(several.iter().map(|field| format!("    {field},")));
-            body.push("}".to_owned());
-        }
-    }
+    body.extend(dictionary("key = ", &fields, ""));
     match table.and_then(|table| profile(schema, table)) {
         Some(profile) => {
             let members = quoted(&profile.name);

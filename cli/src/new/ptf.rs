@@ -539,6 +539,18 @@ impl<'a> Writer<'a> {
     }
 }
 
+/// Lines of a dictionary of Python with these items, with what is before and after it.
+pub(super) fn dictionary(before: &str, items: &[String], after: &str) -> Vec<String> {
+    match items {
+        [one] => vec![format!("{before}{{{one}}}{after}")],
+        several => {
+            let items = several.iter().map(|item| format!("    {item},"));
+            let first = std::iter::once(format!("{before}{{"));
+            first.chain(items).chain([format!("}}{after}")]).collect()
+        }
+    }
+}
+
 /// Statements that insert an entry and read it, by P4Runtime.
 fn rule(
     name: &str,
@@ -563,14 +575,8 @@ fn rule(
     let keys: Vec<String> = keys
         .map(|(key, value)| format!("{}: {value}", quoted(key)))
         .collect();
-    match keys.as_slice() {
-        [one] => body.push(format!("    {{{one}}},")),
-        several => {
-            body.push("    {".to_owned());
-            body.extend(several.iter().map(|key| format!("        {key},")));
-            body.push("    },".to_owned());
-        }
-    }
+    let keys = dictionary("", &keys, ",");
+    body.extend(keys.iter().map(|line| format!("    {line}")));
     body.push(format!("    {entry_action},"));
     if entry.has_priority {
         body.push("    priority=1,".to_owned());
