@@ -7,9 +7,7 @@ are those of the P4Runtime specification 1.4.
 from __future__ import annotations
 
 import queue
-import threading
 import time
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +17,10 @@ from google.rpc import code_pb2, status_pb2
 from p4.config.v1 import p4info_pb2
 from p4.v1 import p4runtime_pb2, p4runtime_pb2_grpc
 
+from alfirk_ptf.stream import open_stream
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
     from pathlib import Path
 
     from alfirk_ptf.group import Entry, Lpm, MulticastGroup, Value
@@ -67,18 +67,7 @@ class Client:
     # Session and pipeline (sections 5 and 7).
 
     def _arbitrate(self) -> None:
-        def requests() -> Iterator[Any]:
-            while (request := self._requests.get()) is not None:
-                yield request
-
-        stream = self._stub.StreamChannel(requests(), wait_for_ready=True)
-
-        def receive() -> None:
-            with suppress(grpc.RpcError):
-                for answer in stream:
-                    self._answers.put(answer)
-
-        threading.Thread(target=receive, daemon=True).start()
+        open_stream(self._stub.StreamChannel, self._requests, self._answers.put)
         request = p4runtime_pb2.StreamMessageRequest()
         request.arbitration.device_id = self._device_id
         request.arbitration.election_id.CopyFrom(self._election)

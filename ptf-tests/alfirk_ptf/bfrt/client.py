@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import queue
-import threading
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -16,9 +14,10 @@ from google.rpc import code_pb2, status_pb2
 from alfirk_ptf.bfrt.messages import Stub, message
 from alfirk_ptf.bfrt.schema import BfRtError, Match, TableSchema, Value, find, parse
 from alfirk_ptf.p4runtime import TIMEOUT
+from alfirk_ptf.stream import open_stream
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
 #: Settings of the channel: schemas and programs are long, and errors of batches are in the trailers.
 _CHANNEL_OPTIONS = (("grpc.max_receive_message_length", -1), ("grpc.max_metadata_size", 16 << 20))
@@ -104,19 +103,11 @@ class BfRtClient:
     # Session and pipeline.
 
     def _subscribe(self) -> None:
-        def requests() -> Iterator[Any]:
-            while (request := self._requests.get()) is not None:
-                yield request
+        def take(answer: Any) -> None:
+            if answer.HasField("subscribe"):
+                self._subscribed.put(answer.subscribe)
 
-        stream = self._stub.StreamChannel(requests(), wait_for_ready=True)
-
-        def receive() -> None:
-            with suppress(grpc.RpcError):
-                for answer in stream:
-                    if answer.HasField("subscribe"):
-                        self._subscribed.put(answer.subscribe)
-
-        threading.Thread(target=receive, daemon=True).start()
+        open_stream(self._stub.StreamChannel, self._requests, take)
         request = message("StreamMessageRequest")(client_id=self._client_id)
         request.subscribe.device_id = self._device_id
         self._requests.put(request)
