@@ -22,6 +22,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from checks import stop_by_signal
+
 PROGRAMS = "pkgsrc/p4-examples/p4_16_programs"
 CLIENT = "pkgsrc/bf-drivers/src/bf_rt/bfruntime_grpc_client/python"
 PROTO = "pkgsrc/bf-drivers/src/bf_rt/proto/bfruntime.proto"
@@ -201,6 +203,9 @@ def run_suite(args: argparse.Namespace, suite: Path, python: Path) -> tuple[dict
                     os.killpg(child.pid, signal.SIGKILL)
                     text, _ = child.communicate()
                     text += "\n(time limit)"
+                except BaseException:
+                    os.killpg(child.pid, signal.SIGKILL)
+                    raise
                 if args.verbose:
                     text += log.read_text()
             finally:
@@ -222,6 +227,7 @@ def main() -> int:
     parser.add_argument("--output", type=Path, help="folder for the output of the suites")
     parser.add_argument("--verbose", action="store_true", help="add the log of the switch to the output")
     args = parser.parse_args()
+    stop_by_signal()
     args.compiler, args.switch = args.alfirk, f"{args.alfirk} switch"
     args.path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     total = [0, 0]

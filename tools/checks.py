@@ -401,7 +401,7 @@ class Runner:
 
 
 def stop_by_signal() -> None:
-    """End the running checks on SIGTERM, as on an interrupt."""
+    """End this process on SIGTERM as on an interrupt, so that nothing that it started stays."""
 
     def stop(*_: object) -> NoReturn:
         raise SystemExit(128 + signal.SIGTERM)
