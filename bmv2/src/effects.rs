@@ -154,6 +154,14 @@ pub(crate) fn set(words: &mut [u64], field: Option<Meta>, value: u64) {
     }
 }
 
+/// Sets a metadata field to a value that no assignment can give it, so that it equals none; does nothing if the program
+/// does not have the field.
+pub(crate) fn set_unassigned(words: &mut [u64], field: Option<Meta>) {
+    if let Some(field) = field {
+        words[slot(field.slot)] = field.mask.wrapping_add(1);
+    }
+}
+
 /// Returns a metadata field; 0 if the program does not have it.
 pub(crate) fn get(words: &[u64], field: Option<Meta>) -> u64 {
     field.map_or(0, |field| words[slot(field.slot)])

@@ -40,7 +40,10 @@ pub use manage::{
     ActionId, ActionInfo, Change, CounterInfo, KeyInfo, ManageError, MeterInfo, ParamInfo,
     ProfileId, RegisterInfo, TableId, TableInfo,
 };
-pub use pre::{CloneSession, Node, NodeHandle, Pre, PreError, PreLimits, Replica, MAX_SESSION};
+pub use pre::{
+    CloneSession, Ecmp, Node, NodeHandle, Pre, PreError, PreLimits, Replica, Selection,
+    ECMP_PLACES, MAX_SESSION,
+};
 pub use program::{CompileError, LoadedProgram};
 pub use switch::{Engine, RecordedFrame, Switch, SwitchOptions};
 pub use tables::{

@@ -9,6 +9,7 @@ mod error;
 mod objects;
 mod profiles;
 mod tables;
+mod tofino;
 
 pub use change::Change;
 pub(crate) use change::Changes;

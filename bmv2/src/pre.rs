@@ -4,10 +4,14 @@
 //! made node by node in the order of their association. Within a node they are ordered by port, and those of its
 //! link aggregation groups follow. This is the order of BMv2's `simple_pre_lag`.
 
+mod tofino;
+
 use crate::manage::{Change, Changes};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
+use tofino::TofinoPre;
+pub use tofino::{Ecmp, Selection, ECMP_PLACES};
 
 /// A copy of a packet that the replication engine creates: its destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -123,8 +127,7 @@ pub struct Pre {
     next_node: u32,
     /// Ports of link aggregation groups by their number.
     lags: BTreeMap<u16, Vec<u32>>,
-    /// Tofino: ports excluded for packets of a `level2_exclusion_id`, at nodes with their `rid`.
-    pruned: BTreeMap<u16, Vec<u32>>,
+    tofino: TofinoPre,
     /// Clone sessions by their number.
     sessions: FxHashMap<u32, CloneSession>,
     pub(crate) changes: Changes,
@@ -150,47 +153,6 @@ impl Pre {
     #[inline]
     pub fn replicas(&self, group: u32) -> Option<&[Replica]> {
         self.groups.get(&group).map(|g| &g.replicas[..])
-    }
-
-    /// Tofino's replication: returns the copies of a group, except those excluded for a packet with this
-    /// `level1_exclusion_id`, `rid` and `level2_exclusion_id`. `None` for an unknown group.
-    pub fn replicas_without(
-        &self,
-        group: u32,
-        (xid, rid, yid): (u16, u16, u16),
-    ) -> Option<Vec<Replica>> {
-        let nodes = self.nodes_of(group)?;
-        let mut copies = Vec::new();
-        let pruned = self.pruned.get(&yid).map_or(&[][..], |ports| ports);
-        for node in nodes.iter().filter_map(|node| self.nodes.get(node)) {
-            if node.xid == Some(xid) {
-                continue;
-            }
-            let copies_of_node = self.copies_of(node);
-            copies.extend(
-                copies_of_node.filter(|copy| node.rid != rid || !pruned.contains(&copy.port)),
-            );
-        }
-        Some(copies)
-    }
-
-    /// Sets the ports excluded for packets of a `level2_exclusion_id`, at nodes with the packet's `rid` (Tofino).
-    pub fn prune(&mut self, yid: u16, ports: &[u32]) {
-        match ports.is_empty() {
-            true => self.pruned.remove(&yid),
-            false => self.pruned.insert(yid, sorted(ports)),
-        };
-    }
-
-    /// Sets or removes the `level1_exclusion_id` of a node: packets with this id get no copies from the node
-    /// (Tofino).
-    ///
-    /// # Errors
-    /// When the node is unknown.
-    pub fn set_exclusion_id(&mut self, node: NodeHandle, xid: Option<u16>) -> Result<(), PreError> {
-        let node_of = self.nodes.get_mut(&node).ok_or(PreError::NoNode(node))?;
-        node_of.xid = xid;
-        Ok(())
     }
 
     fn copies_of<'a>(&'a self, node: &'a Node) -> impl Iterator<Item = Replica> + 'a {
@@ -231,6 +193,7 @@ impl Pre {
                 node.group = None;
             }
         }
+        self.set_ecmps_of(group, Vec::new());
         self.changes.record(|| Change::MulticastGroup(group));
         Ok(())
     }
@@ -511,46 +474,6 @@ mod tests {
         assert_eq!(ports(&pre, 1), [(7, 10)]);
         pre.delete_node(a).unwrap();
         assert_eq!(ports(&pre, 1), []);
-    }
-
-    #[test]
-    fn excluded_nodes_and_ports_get_no_copy() {
-        let mut pre = Pre::default();
-        pre.create_group(1).unwrap();
-        let a = pre.create_node(10, &[1, 2], &[]).unwrap();
-        let b = pre.create_node(20, &[2, 3], &[]).unwrap();
-        pre.associate(1, a).unwrap();
-        pre.associate(1, b).unwrap();
-        pre.set_exclusion_id(a, Some(7)).unwrap();
-        pre.prune(5, &[2]);
-        let copies = |pre: &Pre, of| -> Vec<(u32, u16)> {
-            let copies = pre.replicas_without(1, of).unwrap();
-            copies.iter().map(|copy| (copy.port, copy.rid)).collect()
-        };
-        assert_eq!(
-            copies(&pre, (0, 0, 0)),
-            [(1, 10), (2, 10), (2, 20), (3, 20)]
-        );
-        // Level 1 excludes whole nodes.
-        assert_eq!(copies(&pre, (7, 0, 0)), [(2, 20), (3, 20)]);
-        // Level 2 excludes ports of the nodes with the packet's rid.
-        assert_eq!(copies(&pre, (0, 10, 5)), [(1, 10), (2, 20), (3, 20)]);
-        assert_eq!(copies(&pre, (7, 20, 5)), [(3, 20)]);
-        assert_eq!(
-            copies(&pre, (0, 30, 5)),
-            [(1, 10), (2, 10), (2, 20), (3, 20)]
-        );
-        pre.set_exclusion_id(a, None).unwrap();
-        pre.prune(5, &[]);
-        assert_eq!(
-            copies(&pre, (7, 10, 5)),
-            [(1, 10), (2, 10), (2, 20), (3, 20)]
-        );
-        assert_eq!(pre.replicas_without(2, (0, 0, 0)), None);
-        assert_eq!(
-            pre.set_exclusion_id(NodeHandle(9), None),
-            Err(PreError::NoNode(NodeHandle(9)))
-        );
     }
 
     #[test]

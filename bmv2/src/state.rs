@@ -1,5 +1,7 @@
 //! The state of a switch that packets and the control plane change.
 
+use std::collections::BTreeMap;
+
 use crate::coverage::Counters;
 use crate::exec::join::SLACK;
 use crate::externs::cells::Cells;
@@ -27,7 +29,13 @@ pub(crate) struct State {
     pub interpreted: u32,
     pub counters: Vec<Cells<Counter>>,
     pub meters: Vec<Vec<Meter>>,
+    /// Number of bytes that each meter array adds to the length of a packet; that of a direct meter is in its table.
+    pub meter_adjustments: Vec<i32>,
     pub vsets: Vec<ValueSetState>,
+    /// Tofino: port to which packets are copied for the CPU; `None` for that of the options.
+    pub copy_to_cpu_port: Option<u32>,
+    /// Tofino: metadata in front of packets by the number of the port that receives them, in bytes; ports with zeros are absent.
+    pub port_metadata: BTreeMap<u32, Vec<u8>>,
     pub hashes: Vec<HashState>,
     pub selector_hashes: Vec<HashState>,
     pub pre: Pre,
@@ -64,9 +72,7 @@ impl State {
                 .iter()
                 .map(|r| {
                     let mut register = Register::new(r.size, r.bits);
-                    if !r.initial.is_zero() {
-                        (0..r.size as u64).for_each(|cell| register.write(cell, &r.initial));
-                    }
+                    r.reset(&mut register);
                     register
                 })
                 .collect(),
@@ -85,7 +91,10 @@ impl State {
                 .iter()
                 .map(|m| vec![Meter::default(); if m.table.is_some() { 0 } else { m.size }])
                 .collect(),
+            meter_adjustments: vec![0; program.meters.len()],
             vsets: value_sets(program),
+            copy_to_cpu_port: None,
+            port_metadata: BTreeMap::new(),
             hashes: vec![HashState::default(); program.calculations.len()],
             selector_hashes: vec![HashState::default(); program.profiles.len()],
             pre: Pre::default(),

@@ -7,14 +7,15 @@
 //! Differences to the chip:
 //! - The depth of queues is in packets, not in cells.
 //! - `ucast_egress_port` is 0x1ff until a program assigns it; a packet that has this value at the end is not sent.
-//! - Metadata is initially zero, and fields are never invalid.
+//! - Metadata is initially zero, and fields are never invalid, except `mirror_type`, `resubmit_type` and `digest_type`: these equal no
+//!   value until a program assigns them.
 
 use crate::drop_reason::DropReason;
-use crate::effects::{get, set, Effects, Output, Packet, QueueState, Queued};
+use crate::effects::{get, set, set_unassigned, Effects, Output, Packet, QueueState, Queued};
 use crate::exec::deparse::{deparse, emit};
 use crate::exec::parse::{log, parse_with};
 use crate::frame::SharedFrame;
-use crate::pre::{CloneSession, Replica};
+use crate::pre::{CloneSession, Replica, Selection};
 use crate::program::{Chip, Gress, Meta, Tofino};
 use crate::steps::Step;
 use crate::switch::Processor;
@@ -61,6 +62,12 @@ impl Chip {
     }
 }
 
+/// Copies as many bytes as both have.
+fn copy_start(from: &[u8], to: &mut [u8]) {
+    let bytes = from.len().min(to.len());
+    to[..bytes].copy_from_slice(&from[..bytes]);
+}
+
 /// Length in bytes of the ingress intrinsic metadata, if a program does not declare it.
 const INGRESS_METADATA_BYTES: usize = 8;
 
@@ -75,14 +82,16 @@ impl Processor<'_> {
         fx: &mut Effects,
     ) {
         let mut front = vec![0; tofino.chip.port_metadata_bytes()];
+        if let Some(metadata) = self.state.port_metadata.get(&port) {
+            copy_start(metadata, &mut front);
+        }
         let mut resubmitted = false;
         let mut number = None;
         for _ in 0..MAX_ROUNDS {
             match self.tofino_ingress(tofino, port, (frame, &front, resubmitted), number, now, fx) {
                 Some((data, packet_number)) => {
                     front.fill(0);
-                    let bytes = data.len().min(front.len());
-                    front[..bytes].copy_from_slice(&data[..bytes]);
+                    copy_start(&data, &mut front);
                     resubmitted = true;
                     number = Some(packet_number);
                 }
@@ -111,6 +120,9 @@ impl Processor<'_> {
         set(words, md.mac_tstamp, now);
         set(words, md.global_tstamp, now);
         set(words, md.ucast_egress_port, NO_PORT);
+        for kind in [md.mirror_type, md.resubmit_type, md.digest_type] {
+            set_unassigned(words, kind);
+        }
         if let Some(recorder) = &mut self.state.recorder {
             packet.ctx.number = number.unwrap_or_else(|| recorder.begin(frame));
             packet.ctx.copy = match number {
@@ -196,12 +208,15 @@ impl Processor<'_> {
                 }
                 let group = group as u32;
                 self.log(|| Step::Multicast);
-                let excluded = (
-                    of(md.level1_exclusion_id) as u16,
-                    of(md.rid) as u16,
-                    of(md.level2_exclusion_id) as u16,
-                );
-                match self.state.pre.replicas_without(group, excluded) {
+                let packet = Selection {
+                    xid: of(md.level1_exclusion_id) as u16,
+                    rid: of(md.rid) as u16,
+                    yid: of(md.level2_exclusion_id) as u16,
+                    hash1: of(md.level1_mcast_hash) as u16,
+                    hash2: of(md.level2_mcast_hash) as u16,
+                    hashes_rid: tofino.chip == Chip::Tofino2,
+                };
+                match self.state.pre.copies_for(group, packet) {
                     Some(copies) => replicas.extend(copies),
                     None => {
                         self.log(|| Step::NoGroup(group));
@@ -211,7 +226,8 @@ impl Processor<'_> {
             }
         }
         let to_cpu = of(md.copy_to_cpu) != 0 && drop_ctl & drop::COPY_TO_CPU == 0;
-        if let Some(port) = self.cpu_port.filter(|_| to_cpu) {
+        let cpu_port = self.state.copy_to_cpu_port.or(self.cpu_port);
+        if let Some(port) = cpu_port.filter(|_| to_cpu) {
             replicas.push(Replica { port, rid: 0 });
         }
         if replicas.is_empty() {
@@ -331,6 +347,7 @@ impl Processor<'_> {
         set(words, md.egress_qid, u64::from(priority));
         set(words, md.pkt_length, frame.len() as u64);
         set(words, md.global_tstamp, now);
+        set_unassigned(words, md.mirror_type);
         if let Some(recorder) = &mut self.state.recorder {
             recorder.select_packet(packet.ctx.number, packet.ctx.copy, &packet.words);
             recorder.record(TraceEvent::Egress { port });

@@ -3,7 +3,7 @@
 use super::ops::{Pc, Slot};
 use super::run::Interpreter;
 use super::words::{param_words, words_of, wrap};
-use crate::externs::meter::Color;
+use crate::externs::meter::{adjusted, Color};
 use crate::frame::Rest;
 use crate::numbers::{number, shortest};
 use crate::program::{Calculation, LoadedProgram};
@@ -147,18 +147,15 @@ pub(crate) fn look_up(vm: &mut Interpreter, phv: &mut [u64], at: usize) -> (Opti
     let tables = &mut state.tables[at];
     let (hit, target) = match tables.hit(phv, ctx.ingress_length, ctx.now) {
         Some(found) => {
-            if let (Some(meter), Some(direct)) = (found.meter, table.direct_meter) {
+            if let (Some((meter, adjustment)), Some(direct)) = (found.meter, table.direct_meter) {
                 let before = direct.precolor.map_or(0, |slot| phv[usize::from(slot)]);
                 let before = Color::of(before);
-                let color = meter.execute(direct.kind, ctx.ingress_length, ctx.now / 1000, before);
+                let length = adjusted(ctx.ingress_length, adjustment);
+                let color = meter.execute(direct.kind, length, ctx.now / 1000, before);
                 phv[usize::from(direct.slot)] = wrap(color as u64, direct.bits, false);
             }
             for cells in &table.direct_registers {
                 phv[usize::from(cells.slot)] = u64::from(found.slot);
-                if found.is_new {
-                    let initial = &program.registers[usize::from(cells.array)].initial;
-                    state.registers[usize::from(cells.array)].write(found.slot.into(), initial);
-                }
             }
             (true, found.target)
         }

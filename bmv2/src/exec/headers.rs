@@ -40,13 +40,15 @@ pub fn mark_invalid(layout: &Layout, phv: &mut [u64], header: u16) {
 }
 
 /// Executes `setValid`, and returns the change of the packet's length in bytes. The fields of a header that was
-/// invalid become 0.
+/// invalid become 0, except on Tofino.
 pub fn add(layout: &Layout, phv: &mut [u64], header: u16) -> i64 {
     let h = &layout.headers[usize::from(header)];
     if is_valid(h, phv) {
         return 0;
     }
-    phv[usize::from(h.start)..usize::from(h.end)].fill(0);
+    if !layout.keeps_invalid_fields {
+        phv[usize::from(h.start)..usize::from(h.end)].fill(0);
+    }
     mark_valid(layout, phv, header);
     length(h, phv) as i64
 }

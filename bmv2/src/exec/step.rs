@@ -7,7 +7,7 @@ use super::run::{CloneRequest, Interpreter};
 use super::words::wrap;
 use crate::drop_reason::DropReason;
 use crate::externs::filter::{Memory, Spec};
-use crate::externs::meter::Color;
+use crate::externs::meter::{adjusted, Color};
 use crate::program::{source, LoadedProgram, Note};
 use crate::state::State;
 use crate::steps::Step;
@@ -74,7 +74,9 @@ impl Interpreter<'_> {
         let kind = self.program.meters[usize::from(array)].kind;
         let cells = &mut self.state.meters[usize::from(array)];
         let cell = cells.get_mut(usize::try_from(cell).ok()?)?;
-        let (length, now) = (self.ctx.ingress_length, self.ctx.now / 1000);
+        let adjustment = self.state.meter_adjustments[usize::from(array)];
+        let length = adjusted(self.ctx.ingress_length, adjustment);
+        let now = self.ctx.now / 1000;
         Some(cell.execute(kind, length, now, Color::of(before)) as u64)
     }
 

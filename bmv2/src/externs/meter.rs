@@ -38,6 +38,12 @@ impl Color {
     }
 }
 
+/// The length in bytes with which a packet is metered: its own with an adjustment, for example for bytes that the
+/// switch adds or removes.
+pub(crate) fn adjusted(length: usize, adjustment: i32) -> usize {
+    length.saturating_add_signed(adjustment as isize)
+}
+
 /// A two-rate three-colour meter for one cell or table entry. Without a configuration all packets are green.
 #[derive(Clone, Debug, Default)]
 pub struct Meter {

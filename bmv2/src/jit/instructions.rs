@@ -217,8 +217,10 @@ impl Code<'_> {
         self.branch(valid, next, invalid);
         self.b.switch_to_block(invalid);
         let before = self.known;
-        let zero = self.number(0);
-        (h.start..h.end).for_each(|slot| self.set_word(slot, zero));
+        if !program.layout.keeps_invalid_fields {
+            let zero = self.number(0);
+            (h.start..h.end).for_each(|slot| self.set_word(slot, zero));
+        }
         self.mark_valid(program, h);
         self.change_length(h.bytes as i64);
         self.jump(next);

@@ -281,6 +281,7 @@ fn load_listed(
         meters: loader.meters,
         vsets: loader.vsets,
     };
+    program.layout.keeps_invalid_fields = program.tofino.is_some();
     program.layout.live = liveness::live_words(&program, &ops);
     #[cfg(feature = "jit")]
     {

@@ -66,12 +66,17 @@ impl Loader<'_> {
             global_tstamp: parser("global_tstamp")?,
             parser_err: parser("parser_err")?,
             drop_ctl: deparser("drop_ctl")?,
+            mirror_type: deparser("mirror_type")?,
+            resubmit_type: deparser("resubmit_type")?,
+            digest_type: deparser("digest_type")?,
             ucast_egress_port: tm("ucast_egress_port")?,
             bypass_egress: tm("bypass_egress")?,
             qid: tm("qid")?,
             copy_to_cpu: tm("copy_to_cpu")?,
             mcast_grp_a: tm("mcast_grp_a")?,
             mcast_grp_b: tm("mcast_grp_b")?,
+            level1_mcast_hash: tm("level1_mcast_hash")?,
+            level2_mcast_hash: tm("level2_mcast_hash")?,
             level1_exclusion_id: tm("level1_exclusion_id")?,
             level2_exclusion_id: tm("level2_exclusion_id")?,
             rid: tm("rid")?,
@@ -95,6 +100,7 @@ impl Loader<'_> {
             global_tstamp: parser("global_tstamp")?,
             parser_err: parser("parser_err")?,
             drop_ctl: deparser("drop_ctl")?,
+            mirror_type: deparser("mirror_type")?,
         })
     }
 

@@ -50,6 +50,11 @@ impl LoadedProgram {
             profile: t.profile.map(ProfileId),
             direct_counter: t.with_counters,
             direct_meter: t.direct_meter.is_some(),
+            direct_registers: t
+                .direct_registers
+                .iter()
+                .map(|cells| self.register_info(cells.array))
+                .collect(),
             idle_timeout: t.support_timeout,
         })
     }
@@ -84,12 +89,18 @@ impl LoadedProgram {
 
     /// Describes all register arrays.
     pub fn registers(&self) -> Vec<RegisterInfo> {
-        let info = |r: &program::RegisterArray| RegisterInfo {
+        (0..self.registers.len() as u16)
+            .map(|number| self.register_info(number))
+            .collect()
+    }
+
+    fn register_info(&self, number: u16) -> RegisterInfo {
+        let r = &self.registers[usize::from(number)];
+        RegisterInfo {
             name: r.name.clone(),
             size: r.size,
             bits: r.bits,
-        };
-        self.registers.iter().map(info).collect()
+        }
     }
 
     /// Describes all counter arrays.

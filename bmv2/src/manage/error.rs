@@ -49,6 +49,12 @@ pub enum ManageError {
         /// Maximum number of entries.
         size: u64,
     },
+    /// The table has entries, so its key cannot be changed.
+    #[error("table {table} has entries; delete them before its key mask is changed")]
+    NotEmpty {
+        /// Name of the table.
+        table: String,
+    },
     /// The table has an entry with the same key and, if entries have priorities, the same priority.
     #[error("table {table}: an equal entry exists")]
     EntryExists {

@@ -158,6 +158,29 @@ impl Switch {
         Ok(())
     }
 
+    /// Sets all cells of a register array to the initial value of the program.
+    ///
+    /// # Errors
+    /// When there is no such array.
+    pub fn reset_register(&mut self, name: &str) -> Result<()> {
+        let at = self.register_at(name)?;
+        let (program, state) = self.parts_mut()?;
+        program.registers[at].reset(&mut state.registers[at]);
+        Ok(())
+    }
+
+    /// Returns the initial value of the cells of a register array, as big-endian bytes.
+    ///
+    /// # Errors
+    /// When there is no such array.
+    pub fn initial_register(&self, name: &str) -> Result<Vec<u8>> {
+        let at = self.register_at(name)?;
+        let info = &self.parts()?.0.registers[at];
+        let words = 0..crate::exec::words::words_of(info.bits);
+        let words: Vec<u64> = words.map(|i| info.initial.word(i)).collect();
+        Ok(shortest(&words))
+    }
+
     /// Describes all counter arrays.
     pub fn counters(&self) -> Vec<CounterInfo> {
         self.parts()
@@ -258,6 +281,16 @@ impl Switch {
         for cell in &mut self.parts_mut()?.1.meters[at] {
             cell.configure(config, now / 1000);
         }
+        Ok(())
+    }
+
+    /// Sets the number of bytes that a meter array adds to the length of each packet.
+    ///
+    /// # Errors
+    /// When there is no such array.
+    pub fn adjust_meter(&mut self, name: &str, bytes: i32) -> Result<()> {
+        let at = self.meter_at(name)?;
+        self.parts_mut()?.1.meter_adjustments[at] = bytes;
         Ok(())
     }
 

@@ -1,11 +1,11 @@
 //! Control plane requests for tables: entries, default actions, direct counters and meters.
 
 use super::error::unknown;
-use super::{ActionId, Change, ManageError, ProfileId, TableId};
+use super::{ActionId, Change, ManageError, ProfileId, RegisterInfo, TableId};
 use crate::exec::words::param_words;
 use crate::externs::counter::Counter;
 use crate::externs::meter::MeterConfig;
-use crate::numbers::to_words;
+use crate::numbers::{shortest, to_words};
 use crate::program::{LoadedProgram, Table};
 use crate::state::State;
 use crate::switch::{Loaded, Switch};
@@ -42,6 +42,8 @@ pub struct TableInfo {
     pub direct_counter: bool,
     /// Whether the table has a direct meter: one for each entry.
     pub direct_meter: bool,
+    /// Names of the direct registers, which have a cell for each entry.
+    pub direct_registers: Vec<RegisterInfo>,
     /// Whether entries may have an idle timeout.
     pub idle_timeout: bool,
 }
@@ -161,7 +163,7 @@ impl Switch {
                 table: t.name.clone(),
             });
         }
-        let keys = check_key(t, key)?;
+        let keys = entries.masked(check_key(t, key)?);
         let target = check_target(program, state, t, target, Table::next_on_hit)?;
         let priority = if t.has_priorities() { priority } else { 0 };
         let entries = &state.tables[usize::from(table.0)];
@@ -185,7 +187,50 @@ impl Switch {
             target,
             idle_timeout,
         };
-        Ok(state.tables[usize::from(table.0)].insert(t, entry, false, now))
+        let handle = state.tables[usize::from(table.0)].insert(t, entry, false, now);
+        for cells in &t.direct_registers {
+            let array = usize::from(cells.array);
+            state.registers[array].write(handle.slot().into(), &program.registers[array].initial);
+        }
+        Ok(handle)
+    }
+
+    /// Sets the bits of each key field that a table compares: Tofino's dynamic key mask. Masks are big-endian bytes, one for
+    /// each key field. Of entries and keys of requests, the other bits are ignored, too.
+    ///
+    /// # Errors
+    /// When the table has entries, has a key field that is not exact, or the masks do not fit its key.
+    pub fn set_key_mask(&mut self, table: TableId, masks: &[Vec<u8>]) -> Result<()> {
+        let (program, state) = self.parts_mut()?;
+        let t = table_of(program, table)?;
+        if t.match_type != MatchType::Exact {
+            return Err(no_resource(t, "dynamic key mask"));
+        }
+        let exact = |value: &Vec<u8>| KeyMatch::Exact {
+            value: value.clone(),
+        };
+        let masks: Vec<KeyMatch> = masks.iter().map(exact).collect();
+        let masks = check_key(t, &masks)?.into_iter().map(|key| key.value);
+        let entries = &mut state.tables[usize::from(table.0)];
+        if entries.len() > 0 {
+            return Err(ManageError::NotEmpty {
+                table: t.name.clone(),
+            });
+        }
+        entries.set_masks(masks.collect());
+        Ok(())
+    }
+
+    /// Returns the mask of each key field that [`Switch::set_key_mask`] has set, in the form that it takes; `None` if
+    /// all bits are compared.
+    ///
+    /// # Errors
+    /// When there is no such table.
+    pub fn key_mask(&self, table: TableId) -> Result<Option<Vec<Vec<u8>>>> {
+        let (program, state) = self.parts()?;
+        table_of(program, table)?;
+        let masks = state.tables[usize::from(table.0)].masks();
+        Ok(masks.map(|masks| masks.iter().map(|mask| shortest(mask)).collect()))
     }
 
     /// Checks that an entry of the table may have this target.
@@ -210,9 +255,10 @@ impl Switch {
     ) -> Result<EntryHandle> {
         let (program, state) = self.parts()?;
         let t = table_of(program, table)?;
-        let keys = check_key(t, key)?;
+        let entries = &state.tables[usize::from(table.0)];
+        let keys = entries.masked(check_key(t, key)?);
         let priority = if t.has_priorities() { priority } else { 0 };
-        state.tables[usize::from(table.0)]
+        entries
             .find_same(t, &keys, priority)
             .ok_or_else(|| ManageError::NoEntry {
                 table: t.name.clone(),
@@ -566,6 +612,20 @@ impl Switch {
             Some(meter) => meter.configure(config, now / 1000),
             None => return Err(no_entry(t, entries, entry)),
         }
+        Ok(())
+    }
+
+    /// Sets the number of bytes that a table's direct meter adds to the length of each packet.
+    ///
+    /// # Errors
+    /// When the table has no direct meter.
+    pub fn adjust_direct_meter(&mut self, table: TableId, bytes: i32) -> Result<()> {
+        let (program, state) = self.parts_mut()?;
+        let t = table_of(program, table)?;
+        if t.direct_meter.is_none() {
+            return Err(no_resource(t, "direct meter"));
+        }
+        state.tables[usize::from(table.0)].meter_adjustment = bytes;
         Ok(())
     }
 }

@@ -51,12 +51,17 @@ pub(crate) struct IngressMetadata {
     /// dropped.
     pub parser_err: Option<Meta>,
     pub drop_ctl: Option<Meta>,
+    pub mirror_type: Option<Meta>,
+    pub resubmit_type: Option<Meta>,
+    pub digest_type: Option<Meta>,
     pub ucast_egress_port: Option<Meta>,
     pub bypass_egress: Option<Meta>,
     pub qid: Option<Meta>,
     pub copy_to_cpu: Option<Meta>,
     pub mcast_grp_a: Option<Meta>,
     pub mcast_grp_b: Option<Meta>,
+    pub level1_mcast_hash: Option<Meta>,
+    pub level2_mcast_hash: Option<Meta>,
     pub level1_exclusion_id: Option<Meta>,
     pub level2_exclusion_id: Option<Meta>,
     pub rid: Option<Meta>,
@@ -78,4 +83,5 @@ pub(crate) struct EgressMetadata {
     pub global_tstamp: Option<Meta>,
     pub parser_err: Option<Meta>,
     pub drop_ctl: Option<Meta>,
+    pub mirror_type: Option<Meta>,
 }

@@ -12,6 +12,9 @@ pub(crate) struct Layout {
     pub stacks: Vec<Stack>,
     pub unions: Vec<Union>,
     pub union_stacks: Vec<UnionStack>,
+    /// Whether fields keep the values that are written while their header is invalid, as on Tofino, where `setValid` only sets
+    /// a bit. Else they become 0.
+    pub keeps_invalid_fields: bool,
     /// Word after the metadata, which occupies the words from 0 on.
     pub metadata_end: usize,
     /// Word after the packet's state, which consists of metadata, headers, validity bits and stack counters.

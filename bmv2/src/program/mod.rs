@@ -17,6 +17,7 @@ use crate::exec::node::{BigOp, Element, Node};
 #[cfg(feature = "jit")]
 use crate::exec::ops::Op;
 use crate::exec::ops::{FusedOp, Pc, Slot};
+use crate::externs::register::Register;
 use crate::jit::Compiled;
 use crate::numbers::number;
 use crate::tables::{ActionRef, GroupLimits, NewEntry};
@@ -345,6 +346,16 @@ pub(crate) struct RegisterArray {
     pub bits: u32,
     /// Initial value of all cells of the array.
     pub initial: Big,
+}
+
+impl RegisterArray {
+    /// Sets all cells to their initial value.
+    pub(crate) fn reset(&self, register: &mut Register) {
+        register.clear();
+        if !self.initial.is_zero() {
+            (0..self.size as u64).for_each(|cell| register.write(cell, &self.initial));
+        }
+    }
 }
 
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use super::lpm::Lpm;
 use crate::exec::words::param_words;
 use crate::externs::counter::Counter;
 use crate::externs::meter::Meter;
-use crate::numbers::shortest;
+use crate::numbers::{shortest, Words};
 use crate::program::{LoadedProgram, Table};
 use alfirk_bmv2_json::MatchType;
 use rustc_hash::FxHashMap;
@@ -86,8 +86,6 @@ pub struct TableEntry {
 struct HotEntry {
     target: Target,
     last_hit: u64,
-    /// Whether the entry has not matched any packet yet.
-    is_new: bool,
 }
 
 /// The part of a table entry that only the control plane accesses.
@@ -124,6 +122,15 @@ impl AnyIndex {
             _ => AnyIndex::Wide(Index::new(match_type)),
         }
     }
+
+    /// The structure for exact keys of which all have the same mask: prefixes of one length, the prefix being the mask.
+    fn masked(packing: &Packing) -> AnyIndex {
+        match packing.words {
+            1 => AnyIndex::Word(Index::new(MatchType::Lpm)),
+            2 => AnyIndex::Pair(Index::new(MatchType::Lpm)),
+            _ => AnyIndex::Wide(Index::new(MatchType::Lpm)),
+        }
+    }
 }
 
 /// State of a table: its entries and default action.
@@ -136,6 +143,8 @@ pub(crate) struct TableState {
     /// Counts of each slot; empty unless the table has a direct counter.
     counters: Vec<Counter>,
     meters: Vec<Meter>,
+    /// Number of bytes that the direct meter adds to the length of a packet.
+    pub meter_adjustment: i32,
     /// Number of previous entries of each slot, modulo 256. It is the upper byte of handles.
     versions: Vec<u8>,
     /// Slots below `hot.len()` that no entry uses.
@@ -146,6 +155,8 @@ pub(crate) struct TableState {
     handles: FxHashMap<Vec<u64>, u32>,
     /// Number of entries that were ever inserted into the table.
     age: u64,
+    /// Bits of each key field that are compared, in a table of exact keys; `None` for all.
+    masks: Option<Vec<Words>>,
     /// Whether the control plane cannot change the entries.
     pub is_fixed: bool,
     pub default: Option<ActionRef>,
@@ -156,11 +167,10 @@ pub(crate) struct TableState {
 /// The entry that a lookup has found.
 pub(crate) struct LookupResult<'a> {
     pub target: &'a Target,
-    pub meter: Option<&'a mut Meter>,
+    /// The entry's meter, and the number of bytes that it adds to the length of a packet.
+    pub meter: Option<(&'a mut Meter, i32)>,
     /// The entry's slot, which may be reused after the entry is removed.
     pub slot: u32,
-    /// Whether this is the first packet that hits the entry.
-    pub is_new: bool,
 }
 
 impl TableState {
@@ -173,11 +183,13 @@ impl TableState {
             cold: Vec::new(),
             counters: Vec::new(),
             meters: Vec::new(),
+            meter_adjustment: 0,
             versions: Vec::new(),
             free: BinaryHeap::new(),
             live: 0,
             handles: FxHashMap::default(),
             age: 0,
+            masks: None,
             is_fixed: table.const_entries,
             default: None,
             default_target: None,
@@ -197,15 +209,14 @@ impl TableState {
         }
         let hot = &mut self.hot[handle as usize];
         // Most values are there already, and a line of the cache that is only read need not be written back.
-        let is_new = hot.is_new;
-        if is_new || hot.last_hit != now {
-            (hot.is_new, hot.last_hit) = (false, now);
+        if hot.last_hit != now {
+            hot.last_hit = now;
         }
         Some(LookupResult {
             target: &hot.target,
             slot: handle,
-            is_new,
-            meter: self.meters.get_mut(handle as usize),
+            meter: (self.meters.get_mut(handle as usize))
+                .map(|meter| (meter, self.meter_adjustment)),
         })
     }
 
@@ -242,6 +253,29 @@ impl TableState {
         handle.map(|slot| self.handle(slot))
     }
 
+    /// Sets the bits of each key field that are compared. The table has no entries, and all its keys are exact.
+    pub(crate) fn set_masks(&mut self, masks: Vec<Words>) {
+        self.index = AnyIndex::masked(&self.packing);
+        self.masks = Some(masks);
+    }
+
+    /// Returns the bits of each key field that are compared; `None` for all.
+    pub(crate) fn masks(&self) -> Option<&[Words]> {
+        self.masks.as_deref()
+    }
+
+    /// Removes the bits that are not compared from the keys of an entry.
+    pub(crate) fn masked(&self, mut keys: Vec<NewKey>) -> Vec<NewKey> {
+        for (key, mask) in keys.iter_mut().zip(self.masks.iter().flatten()) {
+            key.value
+                .iter_mut()
+                .zip(mask)
+                .for_each(|(word, mask)| *word &= mask);
+            key.mask.clone_from(mask);
+        }
+        keys
+    }
+
     /// Returns the handle of the entry in a slot.
     pub(crate) fn handle(&self, slot: u32) -> EntryHandle {
         let version = self.versions.get(slot as usize);
@@ -260,9 +294,14 @@ impl TableState {
             is_fixed: self.is_fixed,
             default: self.default.take(),
             default_target: self.default_target.take(),
+            meter_adjustment: self.meter_adjustment,
             ..TableState::new(table)
         };
+        let masks = self.masks.take();
         let old = std::mem::replace(self, empty);
+        if let Some(masks) = masks {
+            self.set_masks(masks);
+        }
         let entries = old.hot.into_iter().zip(old.cold);
         entries
             .filter(|(_, cold)| cold.is_some())
@@ -281,7 +320,6 @@ impl TableState {
         let hot = HotEntry {
             target: entry.target,
             last_hit: now,
-            is_new: true,
         };
         let cold = ColdEntry {
             keys: entry.keys.into_boxed_slice(),

@@ -169,6 +169,7 @@ mod tests {
             profile: None,
             direct_counter: false,
             direct_meter: false,
+            direct_registers: Vec::new(),
             idle_timeout: false,
         }
     }

@@ -205,6 +205,17 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
             ig_tm_md.ucast_egress_port = (PortId_t)hdr.op.a;
             ig_tm_md.bypass_egress = 1;
             hdr.bridge.setInvalid();
+        } else if (hdr.op.code == 13) {
+            // `setValid` keeps what is written to an invalid header.
+            ig_tm_md.ucast_egress_port = 1;
+            hdr.bridge.setInvalid();
+            hdr.bridge.note = hdr.op.b;
+            hdr.bridge.setValid();
+        } else if (hdr.op.code == 14) {
+            // A type of 0 differs from none.
+            ig_tm_md.ucast_egress_port = 1;
+            ig_dprsr_md.mirror_type = 0;
+            meta.session = (MirrorId_t)hdr.op.a;
         }
         hdr.op.code = hdr.op.code + 0x80;
     }
@@ -217,7 +228,7 @@ control IngressDeparser(packet_out packet, inout headers_t hdr, in metadata_t me
     Checksum() checksum;
 
     apply {
-        if (meta.does_mirror == 1) {
+        if (meta.does_mirror == 1 || ig_dprsr_md.mirror_type == 0) {
             mirror.emit<mirrored_t>(meta.session, { MIRRORED, 0xa, 0xbcd, true, 0 });
         }
         if (meta.does_resubmit == 1) {
@@ -263,7 +274,7 @@ control Egress(inout headers_t hdr, inout metadata_t meta, in egress_intrinsic_m
             if (!meta.mirrored.flag) {
                 hdr.op.b = 0;
             }
-        } else if (hdr.op.code == 0x81 || hdr.op.code == 0x86) {
+        } else if (hdr.op.code == 0x81 || hdr.op.code == 0x86 || hdr.op.code == 0x8d) {
             hdr.op.b = hdr.bridge.note + 1;
         } else if (hdr.op.code == 0x85) {
             hdr.op.b = eg_intr_md.egress_rid;
