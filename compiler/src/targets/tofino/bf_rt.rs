@@ -438,6 +438,8 @@ impl<'p> Writer<'p> {
             let register = &program.registers[cells.register.index()];
             match register.role {
                 RegisterRole::FilterState => written.data.extend(filter_data()),
+                // Its cells are described by the fields of the state.
+                RegisterRole::Filter { .. } => {}
                 RegisterRole::EarlyDetection { .. } => {
                     written.data.extend(early_detection_data());
                 }

@@ -1,6 +1,6 @@
 //! Pass: direct registers.
 //!
-//! Input: the inlined program, with tables that have direct registers (`DirectRegister`, `DirectLpf`).
+//! Input: the inlined program, with tables that have direct registers (`DirectRegister`, `DirectLpf`, `DirectWred`).
 //! Output: the same program. Invariants: a direct register has as many cells as its table has entries, and only actions of that table
 //! access it.
 
@@ -17,10 +17,7 @@ pub fn finish(program: &mut InlinedProgram, diagnostics: &mut Diagnostics) {
     for (number, table) in objects.tables.iter().enumerate() {
         for cells in &table.direct_cells {
             let register = &mut objects.registers[cells.register.index()];
-            // Of a `DirectWred`, the register is visible: it has one configuration for all entries, so its size stays 1.
-            if register.hidden {
-                register.size = table.size.max(1);
-            }
+            register.size = table.size.max(1);
             owners.push((cells.register, TableId::from(number)));
         }
     }

@@ -164,6 +164,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
         actions = { follow; NoAction; }
         const default_action = NoAction();
         filters = mean_of_entry;
+        meters = drop_early;
     }
 
     action police() {

@@ -94,7 +94,7 @@ impl Lowering<'_> {
                 drop,
                 no_drop,
             } => {
-                let profile = (thresholds, entry.is_some());
+                let profile = (thresholds, entry);
                 self.wred_call(profile, (drop, no_drop), args, span, scope)
             }
             Object::Lpf {

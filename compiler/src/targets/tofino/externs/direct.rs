@@ -26,20 +26,19 @@ impl Lowering<'_> {
             return;
         }
         let cells = object.and_then(|id| self.direct_cells(id));
-        let Some((register, entry)) = cells else {
+        let Some((registers, entry)) = cells else {
             self.target(
                 span,
                 "`registers`, `filters` and `meters` must name a DirectRegister, DirectLpf, DirectWred or DirectMeter",
             );
             return;
         };
-        let tables = self.program.tables.iter();
-        let owner = tables
-            .zip(0..)
-            .find(|(other, _)| other.direct_cells.iter().any(|c| c.register == register));
-        if let Some((owner, _)) = owner {
+        let mut tables = self.program.tables.iter();
+        let first = registers[0];
+        let owner = tables.find(|other| other.direct_cells.iter().any(|c| c.register == first));
+        if let Some(owner) = owner {
             let (name, first) = (
-                self.program.registers[register.index()].meta.name.clone(),
+                self.program.registers[first.index()].meta.name.clone(),
                 owner.meta.name.clone(),
             );
             let message = format!("{name} already has a cell for each entry of table {first}");
@@ -49,9 +48,10 @@ impl Lowering<'_> {
             );
             return;
         }
+        let cells = registers.into_iter();
         self.program.tables[table.index()]
             .direct_cells
-            .push(DirectCells { register, entry });
+            .extend(cells.map(|register| DirectCells { register, entry }));
     }
 
     /// Whether an object is an `Lpf` or `Wred` with an index, which a table may name, too.
@@ -62,21 +62,21 @@ impl Lowering<'_> {
         )
     }
 
-    /// The register that holds the cells of a direct object, and the field with the index of the hit entry. `None` for
-    /// other objects.
-    fn direct_cells(&self, id: ObjectId) -> Option<(RegisterId, FieldRef)> {
+    /// The registers that hold the cells of a direct object, the one with the object's name first, and the field with
+    /// the index of the hit entry. `None` for other objects.
+    fn direct_cells(&self, id: ObjectId) -> Option<(Vec<RegisterId>, FieldRef)> {
         match &self.tofino().objects[id] {
-            Object::DirectRegister { register, entry } => Some((*register, *entry)),
+            Object::DirectRegister { register, entry } => Some((vec![*register], *entry)),
             Object::Lpf {
+                spec,
                 memory,
                 entry: Some(entry),
-                ..
-            } => Some((*memory, *entry)),
+            } => Some((vec![*spec, *memory], *entry)),
             Object::Wred {
                 thresholds,
                 entry: Some(entry),
                 ..
-            } => Some((*thresholds, *entry)),
+            } => Some((vec![*thresholds], *entry)),
             _ => None,
         }
     }

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! These are the parameters `$LPF_SPEC_TYPE`, `..._GAIN_TIME_CONSTANT_NS`, `..._DECAY_TIME_CONSTANT_NS` and `..._OUT_SCALE_DOWN_FACTOR` of
-//! Tofino's control interface (BfRt). A `DirectLpf` has one configuration for all entries of its table, in a register of one cell.
+//! Tofino's control interface (BfRt). A `DirectLpf` has a configuration for each entry of its table, which is 0 when the entry is added.
 
 use crate::diag::Span;
 use crate::ir::{Effect, Expr, FieldRef, Filter, Primitive, RegisterId, Scalar};
@@ -43,19 +43,12 @@ impl Lowering<'_> {
         let Some(wanted) = self.scalar(ret) else {
             return self.not_a_number(ret, span);
         };
-        let (spec_index, index) = match entry {
-            Some(entry) => (
-                Expr::bits(0, 32),
-                Expr::field(entry, Scalar::Bit(super::direct::ENTRY_BITS)),
-            ),
-            None => {
-                let index = match self.number_at(args, 1, span) {
-                    Ok(index) => index,
-                    Err(absent) => return absent.into(),
-                };
-                let index = self.save_value(index, span, scope);
-                (index.clone(), index)
-            }
+        let index = match entry {
+            Some(entry) => Expr::field(entry, Scalar::Bit(super::direct::ENTRY_BITS)),
+            None => match self.number_at(args, 1, span) {
+                Ok(index) => self.save_value(index, span, scope),
+                Err(absent) => return absent.into(),
+            },
         };
         let measured = self.save_value(ops::cast(measured, VALUE), span, scope);
         self.mark_access(memory, span);
@@ -63,7 +56,7 @@ impl Lowering<'_> {
         let filter = Filter {
             target,
             spec,
-            spec_index,
+            spec_index: index.clone(),
             memory,
             index,
             value: measured,

@@ -327,7 +327,9 @@ impl Lowering<'_> {
         self.set_role(spec, RegisterRole::Filter { direct });
         self.set_role(memory, RegisterRole::FilterState);
         if entry.is_some() {
-            self.into.direct_registers.insert(memory);
+            // The control plane accesses the configurations as data of the table's entries.
+            self.program.registers[spec.index()].hidden = true;
+            self.into.direct_registers.extend([spec, memory]);
         }
         self.object(Object::Lpf {
             spec,
@@ -366,7 +368,8 @@ impl Lowering<'_> {
 
     /// Creates a `Wred` or `DirectWred` with a profile of random early detection per index.
     ///
-    /// The control plane accesses the profiles as a register with the object's name. A cell has the type bit<72>: the minimum threshold, the
+    /// The control plane accesses the profiles of a `Wred` as a register with the object's name, and those of a `DirectWred` as data of
+    /// the table's entries. A cell has the type bit<72>: the minimum threshold, the
     /// maximum threshold, and the maximum drop probability in percent (8 bits). Above the minimum threshold, the drop probability rises
     /// linearly. From the maximum threshold on, all packets are dropped. A cell of 0 drops none.
     fn wred(
@@ -379,6 +382,10 @@ impl Lowering<'_> {
         let thresholds = self.register_of_bits(super::wred::CELL_BITS, size, meta_of(declared));
         let direct = entry.is_some();
         self.set_role(thresholds, RegisterRole::EarlyDetection { direct });
+        if direct {
+            self.program.registers[thresholds.index()].hidden = true;
+            self.into.direct_registers.insert(thresholds);
+        }
         self.object(Object::Wred {
             thresholds,
             entry,

@@ -7,7 +7,7 @@ use crate::passes::externs::Lowering;
 use num_bigint::BigInt;
 
 use crate::diag::Span;
-use crate::ir::{Effect, Expr, Primitive, RegisterId, Scalar};
+use crate::ir::{Effect, Expr, FieldRef, Primitive, RegisterId, Scalar};
 use crate::syntax::ast::BinaryOp;
 
 /// Width in bits of a threshold.
@@ -18,19 +18,19 @@ const SHARE_BITS: u32 = 8;
 pub const CELL_BITS: u32 = 2 * THRESHOLD_BITS + SHARE_BITS;
 
 impl Lowering<'_> {
-    /// Lowers `Wred.execute(val, index)`, and `DirectWred.execute(val)`, which has one profile for all entries. `drop` and `no_drop` are the
-    /// possible results.
+    /// Lowers `Wred.execute(val, index)`, and `DirectWred.execute(val)`, whose profile is that of the hit entry (`entry`). `drop` and
+    /// `no_drop` are the possible results.
     pub fn wred_call(
         &mut self,
-        (thresholds, is_direct): (RegisterId, bool),
+        (thresholds, entry): (RegisterId, Option<FieldRef>),
         (drop, no_drop): (BigInt, BigInt),
         args: &[ExternArg],
         span: Span,
         scope: &str,
     ) -> Data {
-        let index = match is_direct {
-            true => Ok(Expr::bits(0, THRESHOLD_BITS)),
-            false => self.number_at(args, 1, span),
+        let index = match entry {
+            Some(entry) => Ok(Expr::field(entry, Scalar::Bit(super::direct::ENTRY_BITS))),
+            None => self.number_at(args, 1, span),
         };
         let (measured, index) = match (self.number_at(args, 0, span), index) {
             (Ok(measured), Ok(index)) => (measured, index),

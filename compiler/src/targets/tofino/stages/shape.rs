@@ -9,7 +9,7 @@ use super::chip::Resources;
 use super::layout::{Layout, Match, Shape};
 use crate::ir::{
     self, walk, ActionProfile, ActionScope, Effect, Expr, FieldRef, FieldWidth, FlatProgram,
-    KeyTarget, MatchKind, Primitive, Stmt, StmtKind, Table,
+    KeyTarget, MatchKind, Primitive, RegisterRole, Stmt, StmtKind, Table,
 };
 
 /// Maximum number of actions of a table that entries encode by index; with more, an entry has the address of the instruction.
@@ -68,8 +68,11 @@ fn shape(program: &FlatProgram, table: &Table, size: u64) -> Shape {
     if table.meter.is_some() {
         cells.push(arrays::METER_BITS);
     }
-    let registers = table.direct_cells.iter().map(|cells| cells.register);
-    cells.extend(registers.map(|id| arrays::register_bits(&objects.registers[id.index()])));
+    let registers = table.direct_cells.iter();
+    let registers = registers.map(|cells| &objects.registers[cells.register.index()]);
+    // A filter's configuration and state share a cell.
+    let registers = registers.filter(|own| !matches!(own.role, RegisterRole::Filter { .. }));
+    cells.extend(registers.map(arrays::register_bits));
     let profile = table
         .implementation
         .map(|profile| &objects.action_profiles[profile.index()]);
