@@ -4,9 +4,11 @@ use alfirk_bf_rt_json::{ids, Table, TableType};
 use alfirk_bmv2::Switch;
 use alfirk_p4runtime::bfrt_proto::{data_field::Value, DataField, TableData, TableKey};
 
+use crate::device::Generation;
 use crate::error::{core, invalid, unsupported, Outcome};
 use crate::match_table::{
-    bits_of, chip_bytes, has_rates, joined_values, meter_config, meter_fields, with_counts, Cells,
+    bits_of, chip_bytes, has_rates, joined_values, meter_config, meter_fields, no_counts,
+    with_counts, Cells,
 };
 use crate::program::own_name;
 use crate::values::{self, bytes_of, exact_key, Values};
@@ -87,7 +89,12 @@ impl<'p> Array<'p> {
     }
 
     /// The key and data of the cell `index`.
-    pub fn read(&self, switch: &Switch, index: u64) -> Outcome<(TableKey, TableData)> {
+    pub fn read(
+        &self,
+        switch: &Switch,
+        index: u64,
+        chip: Generation,
+    ) -> Outcome<(TableKey, TableData)> {
         let fields = match self.table.table_type {
             TableType::Counter => {
                 let counter = switch.read_counter(self.name, index).map_err(core)?;
@@ -102,7 +109,7 @@ impl<'p> Array<'p> {
             }
             TableType::Meter => {
                 let config = switch.read_meter(self.name, index).map_err(core)?;
-                meter_fields(self.table, config)
+                meter_fields(self.table, config, chip)
             }
             TableType::Register => {
                 let mut fields = Vec::new();
@@ -144,13 +151,32 @@ impl<'p> Array<'p> {
         ))
     }
 
-    /// Sets all cells to their state without configuration.
+    /// Sets the number of bytes that the meter adds to the length of a packet.
+    pub fn adjust(&self, switch: &mut Switch, bytes: i32) -> Outcome {
+        switch.adjust_meter(self.name, bytes).map_err(core)
+    }
+
+    /// The counts or register fields of a cell that neither packets nor clients have changed.
+    pub fn initial(&self, switch: &Switch) -> Outcome<Vec<DataField>> {
+        match self.table.table_type {
+            TableType::Register => {
+                let mut fields = Vec::new();
+                for cells in Cells::of(self.table) {
+                    fields.extend(cells.initial(switch)?);
+                }
+                Ok(fields)
+            }
+            _ => Ok(no_counts().to_vec()),
+        }
+    }
+
+    /// Sets all cells to their initial state.
     pub fn clear(&self, switch: &mut Switch, now: u64) -> Outcome {
         match self.table.table_type {
             TableType::Counter => switch.clear_counter(self.name),
             TableType::Meter => switch.fill_meter(self.name, None, now),
             TableType::Register | TableType::RegisterParam | TableType::Lpf | TableType::Wred => {
-                switch.clear_register(self.name)
+                switch.reset_register(self.name)
             }
             _ => return Err(self.unsupported()),
         }
@@ -174,13 +200,19 @@ impl<'p> Array<'p> {
     }
 }
 
+/// Width in bits of the cells of a filter's configuration, and of a profile of random early detection.
+pub(crate) const FILTER_BITS: u32 = 80;
+pub(crate) const EARLY_DETECTION_BITS: u32 = 72;
+/// Threshold of a profile that drops no packets, in cells of buffer memory: the maximum of the chip.
+const NO_THRESHOLD: u64 = 0xff00_0000;
+
 /// Kinds of low-pass filters in the cell of a filter's configuration.
 const SAMPLE: u64 = 1;
 const RATE: u64 = 2;
 
 /// The configuration of a low-pass filter as the compiler lays it out: kind (8 bits), time constants (32 bits each, in
 /// nanoseconds), and right shift of the result (8 bits).
-fn filter_cell(values: &Values) -> Vec<u8> {
+pub(crate) fn filter_cell(values: &Values) -> Vec<u8> {
     let kind = match values.string(ids::LPF_TYPE) {
         Some("RATE") => RATE,
         _ => SAMPLE,
@@ -195,7 +227,7 @@ fn filter_cell(values: &Values) -> Vec<u8> {
     joined_numbers(&parts)
 }
 
-fn filter_fields(cell: &[u8]) -> Vec<DataField> {
+pub(crate) fn filter_fields(cell: &[u8]) -> Vec<DataField> {
     let part = |low, bits| values::number(&bits_of(cell, low, bits)).unwrap_or(0);
     let kind = if part(72, 8) == RATE {
         "RATE"
@@ -212,7 +244,7 @@ fn filter_fields(cell: &[u8]) -> Vec<DataField> {
 
 /// The profile of random early detection as the compiler lays it out: thresholds (32 bits each), and the maximum drop
 /// probability in percent (8 bits).
-fn early_detection_cell(values: &Values) -> Vec<u8> {
+pub(crate) fn early_detection_cell(values: &Values) -> Vec<u8> {
     let share = values.float(ids::WRED_PROBABILITY).unwrap_or(0.0);
     let parts = [
         (32, values.number(ids::WRED_MIN).unwrap_or(0)),
@@ -222,13 +254,21 @@ fn early_detection_cell(values: &Values) -> Vec<u8> {
     joined_numbers(&parts)
 }
 
-fn early_detection_fields(cell: &[u8]) -> Vec<DataField> {
+pub(crate) fn early_detection_fields(cell: &[u8]) -> Vec<DataField> {
     let part = |low, bits| values::number(&bits_of(cell, low, bits)).unwrap_or(0);
+    let is_unset = part(8, 32) == 0;
+    let threshold = |low| {
+        if is_unset {
+            NO_THRESHOLD
+        } else {
+            part(low, 32)
+        }
+    };
     let share = part(0, 8) as f32 / 100.0;
     vec![
         values::field(ids::WRED_TIME, Value::FloatVal(0.0)),
-        values::number_field(ids::WRED_MIN, part(40, 32), 32),
-        values::number_field(ids::WRED_MAX, part(8, 32), 32),
+        values::number_field(ids::WRED_MIN, threshold(40), 32),
+        values::number_field(ids::WRED_MAX, threshold(8), 32),
         values::field(ids::WRED_PROBABILITY, Value::FloatVal(share)),
     ]
 }

@@ -29,6 +29,10 @@ pub(crate) const GROUP_ECMP_XID: u32 = 6;
 pub(crate) const LAG_PORTS: u32 = 1;
 pub(crate) const LAG_REMOTE_MSB: u32 = 2;
 pub(crate) const LAG_REMOTE_LSB: u32 = 3;
+/// Data field of `$pre.ecmp`.
+pub(crate) const ECMP_NODES: u32 = 1;
+/// Data field of `$pre.port` by which packets are copied to the port for the CPU.
+pub(crate) const PRE_PORT_COPY_TO_CPU: u32 = 4;
 /// Data field of `$pre.prune`.
 pub(crate) const PRUNE_PORTS: u32 = 1;
 /// Action and data fields of `$mirror.cfg`.
@@ -221,7 +225,7 @@ pub(crate) fn schema(generation: Generation) -> Schema {
         TableType::PreEcmp,
         1 << 24,
         key("$MULTICAST_ECMP_ID", Uint32),
-        vec![list(1, "$MULTICAST_NODE_ID", Uint32)],
+        vec![list(ECMP_NODES, "$MULTICAST_NODE_ID", Uint32)],
     );
     let lag = table(
         "$pre.lag",
@@ -263,7 +267,7 @@ pub(crate) fn schema(generation: Generation) -> Schema {
             one(1, "$MULTICAST_BACKUP_PORT", Uint32),
             one(2, "$MULTICAST_FORWARD_STATE", Bool),
             one(3, "$MULTICAST_CLEAR_FAST_FAILOVER", Bool),
-            one(4, "$COPY_TO_CPU_PORT_ENABLE", Bool),
+            one(PRE_PORT_COPY_TO_CPU, "$COPY_TO_CPU_PORT_ENABLE", Bool),
         ],
     );
     Schema {

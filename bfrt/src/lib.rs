@@ -8,13 +8,18 @@
 //! compiler writes, and that of the device ([`device`]).
 
 mod arrays;
+mod attributes;
+mod copies;
 pub mod device;
 mod error;
+mod idle;
 mod match_table;
+mod port_metadata;
 mod pre;
 mod profiles;
 mod program;
 mod read;
+mod scope;
 mod values;
 mod write;
 
@@ -22,16 +27,16 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use alfirk_bf_rt_json::{FieldContent, TypeName};
-use alfirk_bmv2::Digest;
+use alfirk_bmv2::{Digest, Switch};
 use alfirk_p4rt::{Programs, Server};
 use alfirk_p4runtime::{
     bfrt_proto::{
-        data_field::Value, idle_table::IdleTableMode, idle_timeout_notification::NotificationType,
+        data_field::Value, idle_timeout_notification::NotificationType,
         set_forwarding_pipeline_config_request::Action, stream_message_request,
         stream_message_response::Update as Sent, subscribe::Notifications,
-        write_request::Atomicity, DigestList, EntryScope, Error, ForwardingPipelineConfig,
-        GetForwardingPipelineConfigResponse, IdleTable, IdleTimeoutNotification, NonP4Config,
-        ReadRequest, ReadResponse, SetForwardingPipelineConfigRequest,
+        table_entry::Value as Key, write_request::Atomicity, DigestList, Error,
+        ForwardingPipelineConfig, GetForwardingPipelineConfigResponse, IdleTimeoutNotification,
+        NonP4Config, ReadRequest, ReadResponse, SetForwardingPipelineConfigRequest,
         SetForwardingPipelineConfigResponse, SetForwardingPipelineConfigResponseType,
         StreamMessageRequest, StreamMessageResponse, Subscribe, TableData, TableEntry,
         TargetDevice, WriteRequest, WriteResponse,
@@ -42,21 +47,21 @@ use alfirk_p4runtime::{
 pub use device::{Generation, Port};
 pub use program::Program;
 
+use attributes::Attributes;
+use copies::Copies;
 use error::{detail, invalid, not_found, of_batch, Outcome};
-use match_table::MatchTable;
+use idle::Ageing;
+use match_table::{MatchTable, View};
 use pre::PreState;
 use program::IndexedSchema;
 use read::Source;
+use scope::Scopes;
 use write::Target;
 
 /// Maximum number of results in a message of a Read.
 const RESULTS_PER_MESSAGE: usize = 1000;
 /// Maximum number of messages that wait for [`Service::poll`]; further digests and notifications are dropped.
 const MAX_WAITING: usize = 4096;
-/// Shortest interval between two checks for idle entries, in nanoseconds.
-const SHORTEST_IDLE_CHECK: u64 = 100_000_000;
-/// Nanoseconds of a millisecond.
-const MS: u64 = 1_000_000;
 /// Id of the pipe of the switch.
 const PIPE: u32 = 0;
 /// Direction, and parser, that stand for all.
@@ -78,7 +83,7 @@ pub struct Message {
 /// Wishes of a client about a request, which it sends as metadata of gRPC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Whether errors of parts of the request are returned in the response instead of as status.
+    /// Whether the response has the result of each part of the request. A Read then reports errors only there.
     pub errors_in_response: bool,
     /// Whether updates of entries that do not exist are accepted.
     pub ignores_not_found: bool,
@@ -92,14 +97,6 @@ struct Client {
     notifications: Notifications,
 }
 
-/// Attributes of a table.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Attributes {
-    pub entry_scope: Option<EntryScope>,
-    pub idle_table: Option<IdleTable>,
-    pub port_status: bool,
-}
-
 /// The state that BfRuntime adds to the switch.
 #[derive(Clone, Debug)]
 pub(crate) struct Device {
@@ -108,9 +105,28 @@ pub(crate) struct Device {
     pub pre: PreState,
     pub ports: device::PortSettings,
     pub attributes: BTreeMap<u32, Attributes>,
+    pub copies: Copies,
+    /// Ageing of the entries of tables, by table id.
+    pub ageing: BTreeMap<u32, Ageing>,
 }
 
 impl Device {
+    /// How entries of a table are described.
+    fn view(&self, table: u32, now: u64, from_hardware: bool) -> View<'_> {
+        View {
+            chip: self.generation,
+            now,
+            ageing: self.ageing.get(&table),
+            from_hardware,
+        }
+    }
+
+    /// The scopes of a table.
+    fn scopes_of(&self, table: u32) -> Outcome<Scopes> {
+        let attributes = self.attributes.get(&table);
+        Scopes::new(attributes.and_then(|own| own.scope.as_ref()))
+    }
+
     fn new(generation: Generation) -> Device {
         Device {
             generation,
@@ -118,6 +134,8 @@ impl Device {
             pre: PreState::default(),
             ports: device::PortSettings::default(),
             attributes: BTreeMap::new(),
+            copies: Copies::default(),
+            ageing: BTreeMap::new(),
         }
     }
 }
@@ -259,7 +277,12 @@ impl Service {
         now: u64,
     ) -> Result<WriteResponse, Status> {
         let program = self.program_of(request.client_id, &request.p4_name)?;
-        let rolls_back = request.atomicity() != Atomicity::ContinueOnError;
+        let is_atomic = match &request.updates[..] {
+            [] => true,
+            [update] => write::is_atomic(&program, update),
+            _ => false,
+        };
+        let rolls_back = !is_atomic && request.atomicity() != Atomicity::ContinueOnError;
         let mut writer = server.target_switch_mut();
         let before = rolls_back.then(|| (writer.fork(), self.device.clone()));
         let mut errors: Vec<Error> = Vec::with_capacity(request.updates.len());
@@ -271,13 +294,18 @@ impl Service {
                 device: &mut self.device,
                 ports,
                 now,
+                target: request.target.as_ref(),
             }
             .update(update);
-            errors.push(detail(&outcome));
+            let mut error = detail(&outcome);
             let is_ignored = |status: &Status| {
                 options.ignores_not_found && status.canonical_code() == Code::NotFound
             };
             let is_failure = outcome.err().is_some_and(|status| !is_ignored(&status));
+            if !is_failure {
+                error.canonical_code = Code::Ok.into();
+            }
+            errors.push(error);
             has_failed |= is_failure;
             if is_failure && rolls_back {
                 break;
@@ -290,8 +318,8 @@ impl Service {
         drop(writer);
         self.schedule_idle_check(now);
         let status = match options.errors_in_response || options.ignores_not_found {
+            _ if has_failed => return Err(of_batch(&errors)),
             true => errors,
-            false if has_failed => return Err(of_batch(&errors)),
             false => Vec::new(),
         };
         Ok(WriteResponse { status })
@@ -319,6 +347,7 @@ impl Service {
             device: &self.device,
             ports,
             now,
+            target: request.target.as_ref(),
         };
         let mut results = Vec::new();
         let errors: Vec<Error> = request
@@ -548,21 +577,12 @@ impl Service {
         }
     }
 
-    /// Sets the time of the next check for idle entries, if a table has it enabled.
+    /// Sets the time of the next check for idle entries: that of the next sweep over a table.
     fn schedule_idle_check(&mut self, now: u64) {
-        let tables = self.device.attributes.values();
-        let interval = tables
-            .filter_map(|own| own.idle_table.as_ref())
-            .filter(|idle| {
-                idle.enable && idle.idle_table_mode() == IdleTableMode::IdleTableNotifyMode
-            })
-            .map(|idle| u64::from(idle.ttl_query_interval).saturating_mul(MS))
-            .min();
-        let due = interval.map(|interval| now.saturating_add(interval.max(SHORTEST_IDLE_CHECK)));
-        self.next_idle_check = match (self.next_idle_check, due) {
-            (Some(old), Some(new)) if old > now => Some(old.min(new)),
-            (_, new) => new,
-        };
+        let tables = self.device.ageing.values();
+        let next = tables.filter_map(|ageing| ageing.next_sweep(now)).min();
+        let due = self.next_idle_check.filter(|due| *due <= now);
+        self.next_idle_check = next.map(|next| due.unwrap_or(next));
     }
 
     /// Notifies clients of idle entries, if it is time.
@@ -575,39 +595,53 @@ impl Service {
         let Some(program) = self.program.clone() else {
             return;
         };
-        let (idle, _) = server.switch_mut().idle_entries(now);
-        for (id, handle) in idle {
-            let switch = server.switch();
-            let table = program.schema.tables.iter().find(|table| {
-                let own = self.device.attributes.get(&table.id);
-                let idle = own.and_then(|own| own.idle_table.as_ref());
-                idle.is_some_and(|idle| idle.enable) && write::table_id(switch, table) == Some(id)
-            });
-            let Some(table) = table else {
-                continue;
-            };
-            let (Ok(found), Ok(entry)) = (MatchTable::new(table, switch), switch.entry(id, handle))
-            else {
-                continue;
-            };
-            let entry = TableEntry {
-                table_id: table.id,
-                value: Some(alfirk_p4runtime::bfrt_proto::table_entry::Value::Key(
-                    found.key_of(&entry),
-                )),
-                ..TableEntry::default()
-            };
-            let notification = IdleTimeoutNotification {
-                target: Some(own_pipe()),
-                table_entry: Some(entry),
-                r#type: NotificationType::EntryIdle.into(),
-            };
+        let switch = server.switch();
+        let tables = self.device.ageing.iter_mut();
+        let notifications: Vec<IdleTimeoutNotification> = tables
+            .filter(|(_, ageing)| ageing.is_enabled())
+            .filter_map(|(id, ageing)| {
+                let found = MatchTable::new(program.table(*id)?, switch).ok()?;
+                Some(changes(switch, &found, ageing, now))
+            })
+            .flatten()
+            .collect();
+        for notification in notifications {
+            let kind = notification.r#type();
             self.notify(
-                |wishes| wishes.enable_idletimeout_notifications,
+                |wishes| match kind {
+                    NotificationType::EntryActive => wishes.enable_entry_active_notifications,
+                    NotificationType::EntryIdle => wishes.enable_idletimeout_notifications,
+                },
                 Sent::IdleTimeoutNotification(notification),
             );
         }
     }
+}
+
+/// The notifications of entries of a table that have become idle, or were hit again.
+fn changes(
+    switch: &Switch,
+    table: &MatchTable,
+    ageing: &mut Ageing,
+    now: u64,
+) -> Vec<IdleTimeoutNotification> {
+    let handles = switch.entry_handles(table.id).unwrap_or_default();
+    let entries = handles.into_iter();
+    let entries = entries.filter_map(|handle| switch.entry(table.id, handle).ok());
+    let changes = entries.filter_map(|entry| {
+        let kind = ageing.change(&entry, now)?;
+        let entry = TableEntry {
+            table_id: table.table.id,
+            value: Some(Key::Key(table.key_of(&entry))),
+            ..TableEntry::default()
+        };
+        Some(IdleTimeoutNotification {
+            target: Some(own_pipe()),
+            table_entry: Some(entry),
+            r#type: kind.into(),
+        })
+    });
+    changes.collect()
 }
 
 /// The target of notifications: the only pipe.

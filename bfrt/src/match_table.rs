@@ -14,7 +14,13 @@ use alfirk_p4runtime::bfrt_proto::{
     DataField, KeyField, TableData, TableKey,
 };
 
+use crate::arrays::{
+    early_detection_cell, early_detection_fields, filter_cell, filter_fields, EARLY_DETECTION_BITS,
+    FILTER_BITS,
+};
+use crate::device::Generation;
 use crate::error::{core, invalid, not_found, Outcome};
+use crate::idle::Ageing;
 use crate::program::own_name;
 use crate::values::{self, bytes_of, check_width, padded, stream, Values};
 
@@ -22,6 +28,31 @@ use crate::values::{self, bytes_of, check_width, padded, stream, Values};
 const MS: u64 = 1_000_000;
 /// Bytes per second of a kilobit per second, and bytes of a kilobit.
 const BYTES_PER_KILOBIT: u64 = 125;
+
+/// Values of the hit state of an entry.
+pub(crate) const ENTRY_ACTIVE: &str = "ENTRY_ACTIVE";
+const ENTRY_IDLE: &str = "ENTRY_IDLE";
+
+/// What the description of an entry depends on, besides the entry.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct View<'a> {
+    pub chip: Generation,
+    /// Time in nanoseconds.
+    pub now: u64,
+    /// Ageing of the table; `None` without it.
+    pub ageing: Option<&'a Ageing>,
+    /// Whether hit states are those of the chip; else those of the driver's copy.
+    pub from_hardware: bool,
+}
+
+/// Handle of a table's default entry, and that of the first entry.
+pub(crate) const DEFAULT_HANDLE: u32 = 1;
+const FIRST_HANDLE: u32 = 2;
+
+/// The handle of an entry as clients have it.
+pub(crate) fn handle_of(entry: EntryHandle) -> u32 {
+    entry.0.wrapping_add(FIRST_HANDLE)
+}
 
 /// A match-action table of the schema and of the switch.
 pub(crate) struct MatchTable<'p> {
@@ -89,7 +120,7 @@ impl<'p> MatchTable<'p> {
 
     /// The entry with this handle.
     pub fn with_handle(&self, switch: &Switch, handle: u32) -> Outcome<EntryHandle> {
-        let handle = EntryHandle(handle);
+        let handle = EntryHandle(handle.wrapping_sub(FIRST_HANDLE));
         switch.entry(self.id, handle).map_err(core)?;
         Ok(handle)
     }
@@ -123,7 +154,10 @@ impl<'p> MatchTable<'p> {
         })?;
         let inserted = switch.insert_entry(self.id, &key, priority, &target, 0, now);
         let handle = inserted.map_err(core)?;
-        if let Err(status) = self.set_resources(switch, handle, &values, now) {
+        let set = self
+            .set_resources(switch, handle, &values, now)
+            .and_then(|()| self.set_filters(switch, handle, &values));
+        if let Err(status) = set {
             // The entry was inserted just now, so it can be deleted.
             let _ = switch.delete_entry(self.id, handle);
             return Err(status);
@@ -142,15 +176,22 @@ impl<'p> MatchTable<'p> {
         let old = switch.entry(self.id, handle).map_err(core)?.target;
         let data = &self.completed(data, &old);
         let values = self.values(data)?;
-        if let Some(target) = self.target(data, &values, false)? {
+        let target = self.target(data, &values, false)?;
+        if let Some(target) = &target {
+            switch.check_entry_target(self.id, target).map_err(core)?;
+        }
+        // Rates can contradict each other, so they are set before anything else has changed.
+        self.set_resources(switch, handle, &values, now)?;
+        if let Some(target) = target {
             switch
                 .modify_entry(self.id, handle, &target)
                 .map_err(core)?;
         }
-        self.set_resources(switch, handle, &values, now)
+        self.set_filters(switch, handle, &values)
     }
 
-    /// The data of a request, with the old arguments of parameters that it does not have, if the action stays.
+    /// The data of a request, with arguments for the parameters that it does not have: the old ones if the action stays,
+    /// else zeros.
     fn completed(&self, data: &TableData, old: &EntryTarget) -> TableData {
         let mut all = data.clone();
         let old = self.target_data(old);
@@ -159,6 +200,20 @@ impl<'p> MatchTable<'p> {
                 let is_same = |new: &DataField| new.field_id == field.field_id;
                 if data.action_id != 0 && !data.fields.iter().any(is_same) {
                     all.fields.push(field);
+                }
+            }
+        }
+        self.with_zeros(&all)
+    }
+
+    /// The data of a request, with zeros for the parameters of its action that it does not have.
+    pub fn with_zeros(&self, data: &TableData) -> TableData {
+        let mut all = data.clone();
+        if let Ok(spec) = self.spec(data.action_id) {
+            for (id, _, ty) in params_of(spec) {
+                if !data.fields.iter().any(|field| field.field_id == id) {
+                    let zero = values::number_field(id, 0, ty.bits().unwrap_or(8));
+                    all.fields.push(zero);
                 }
             }
         }
@@ -270,6 +325,77 @@ impl<'p> MatchTable<'p> {
         Ok(())
     }
 
+    /// Sets the configurations of the direct filters of an entry, as far as the request has them.
+    fn set_filters(&self, switch: &mut Switch, handle: EntryHandle, values: &Values) -> Outcome {
+        let index = u64::from(handle.slot());
+        let mut write = |bits: u32, cell: Vec<u8>| match self.filter(bits) {
+            Some(name) => switch.write_register(name, index, &cell).map_err(core),
+            None => Ok(()),
+        };
+        if values.has(ids::LPF_TYPE) {
+            write(FILTER_BITS, filter_cell(values))?;
+        }
+        if values.has(ids::WRED_MAX) {
+            write(EARLY_DETECTION_BITS, early_detection_cell(values))?;
+        }
+        Ok(())
+    }
+
+    /// Name of the direct register with configurations of this width; `None` without a direct filter.
+    fn filter(&self, bits: u32) -> Option<&str> {
+        let mut registers = self.info.direct_registers.iter();
+        let found = registers.find(|register| register.bits == bits);
+        found.map(|register| &*register.name)
+    }
+
+    /// The configurations of the direct filters of an entry.
+    fn filter_data(&self, switch: &Switch, handle: EntryHandle) -> Vec<DataField> {
+        let index = u64::from(handle.slot());
+        let read = |bits: u32| {
+            let name = self.filter(bits)?;
+            switch.read_register(name, index).ok()
+        };
+        let has = |id: u32| self.table.data_fields().any(|(_, field)| field.id == id);
+        let mut fields = Vec::new();
+        if let Some(cell) = read(FILTER_BITS).filter(|_| has(ids::LPF_TYPE)) {
+            fields.extend(filter_fields(&cell));
+        }
+        if let Some(cell) = read(EARLY_DETECTION_BITS).filter(|_| has(ids::WRED_MAX)) {
+            fields.extend(early_detection_fields(&cell));
+        }
+        fields
+    }
+
+    /// The counter and register fields of an entry that neither packets nor clients have changed.
+    pub fn initial_cells(&self, switch: &Switch) -> Vec<DataField> {
+        let mut fields = no_counts().to_vec();
+        for register in self.registers() {
+            fields.extend(register.initial(switch).unwrap_or_default());
+        }
+        fields
+    }
+
+    /// Whether entries can age.
+    pub fn can_age(&self) -> bool {
+        let mut attributes = self.table.attributes.iter();
+        attributes.any(|attribute| attribute == "IdleTimeout")
+    }
+
+    /// Whether a request sets the time to live, which starts then.
+    pub fn sets_time_to_live(&self, data: &TableData) -> bool {
+        data.fields
+            .iter()
+            .any(|field| field.field_id == ids::ENTRY_TTL)
+    }
+
+    /// The hit state that a request sets; `None` if it does not.
+    pub fn hit_state(&self, data: &TableData) -> Outcome<Option<bool>> {
+        let values = self.values(data)?;
+        Ok(values
+            .string(ids::ENTRY_HIT_STATE)
+            .map(|state| state == ENTRY_ACTIVE))
+    }
+
     /// The direct registers of the table.
     fn registers(&self) -> Vec<Cells<'p>> {
         Cells::of(self.table)
@@ -281,7 +407,7 @@ impl<'p> MatchTable<'p> {
         switch: &Switch,
         entry: &TableEntry,
         only: &[u32],
-        now: u64,
+        view: &View,
     ) -> (TableKey, TableData) {
         let mut data = self.target_data(&entry.target);
         let is_read = |id: u32| only.is_empty() || only.contains(&id);
@@ -303,24 +429,24 @@ impl<'p> MatchTable<'p> {
         if has(ids::COUNTER_PKTS) {
             add(values::number_field(ids::COUNTER_PKTS, counter.packets, 64));
         }
-        for field in meter_fields(self.table, entry.meter) {
+        for field in meter_fields(self.table, entry.meter, view.chip) {
+            add(field);
+        }
+        for field in self.filter_data(switch, entry.handle) {
             add(field);
         }
         if has(ids::ENTRY_TTL) {
-            let rest = (entry.last_hit + entry.idle_timeout).saturating_sub(now);
-            let ttl = match entry.idle_timeout {
-                0 => 0,
-                _ => rest.div_ceil(MS),
+            let ttl = match view.ageing {
+                Some(ageing) => ageing.rest(entry, view.now),
+                None => entry.idle_timeout,
             };
-            add(values::number_field(ids::ENTRY_TTL, ttl, 32));
+            add(values::number_field(ids::ENTRY_TTL, ttl.div_ceil(MS), 32));
         }
         if has(ids::ENTRY_HIT_STATE) {
-            let is_idle = now.saturating_sub(entry.last_hit) >= entry.idle_timeout;
-            let state = if is_idle {
-                "ENTRY_IDLE"
-            } else {
-                "ENTRY_ACTIVE"
-            };
+            let was_hit = view
+                .ageing
+                .is_some_and(|ageing| ageing.was_hit(entry, view.from_hardware));
+            let state = if was_hit { ENTRY_ACTIVE } else { ENTRY_IDLE };
             add(values::field(
                 ids::ENTRY_HIT_STATE,
                 Value::StrVal(state.to_owned()),
@@ -540,7 +666,7 @@ fn field_of(value: &KeyMatch, kind: alfirk_bf_rt_json::MatchType, bits: u32) -> 
 }
 
 /// A mask of `bits` bits with `ones` leading ones.
-fn prefix_mask(bits: u32, ones: u32) -> Vec<u8> {
+pub(crate) fn prefix_mask(bits: u32, ones: u32) -> Vec<u8> {
     let length = (bits as usize).div_ceil(8).max(1);
     let mut mask = vec![0; length];
     for bit in bits.saturating_sub(ones)..bits {
@@ -572,6 +698,11 @@ pub(crate) fn with_counts(old: Counter, bytes: Option<u64>, packets: Option<u64>
         packets,
         bytes: bytes.wrapping_sub(checks),
     }
+}
+
+/// The fields of a counter without packets.
+pub(crate) fn no_counts() -> [DataField; 2] {
+    [ids::COUNTER_BYTES, ids::COUNTER_PKTS].map(|id| values::number_field(id, 0, 64))
 }
 
 /// A register whose cells the data fields of a table describe.
@@ -627,21 +758,32 @@ impl<'p> Cells<'p> {
         Ok(parts.map(|((id, _), part)| stream(*id, part)).collect())
     }
 
+    /// The data fields of a cell with the initial value of the program.
+    pub fn initial(&self, switch: &Switch) -> Outcome<Vec<DataField>> {
+        let cell = switch.initial_register(self.name).map_err(core)?;
+        let parts = self.fields.iter().zip(self.split(&cell));
+        Ok(parts.map(|((id, _), part)| stream(*id, part)).collect())
+    }
+
     fn parts(&self, switch: &Switch, index: u64) -> Outcome<Vec<Vec<u8>>> {
         let cell = switch.read_register(self.name, index).map_err(core)?;
+        Ok(self.split(&cell))
+    }
+
+    fn split(&self, cell: &[u8]) -> Vec<Vec<u8>> {
         let mut end = 0;
         let mut parts: Vec<Vec<u8>> = self
             .fields
             .iter()
             .rev()
             .map(|(_, bits)| {
-                let part = bits_of(&cell, end, *bits);
+                let part = bits_of(cell, end, *bits);
                 end += bits;
                 part
             })
             .collect();
         parts.reverse();
-        Ok(parts)
+        parts
     }
 }
 
@@ -739,15 +881,31 @@ pub(crate) fn meter_config(values: &Values, old: Option<MeterConfig>) -> Option<
     (new.cir != UNLIMITED || new.pir != UNLIMITED).then_some(new)
 }
 
+/// Rate in kbit/s and burst size in kbit of a meter of the chip without a configuration: the greatest that it can represent. It depends on
+/// the chip's clock.
+fn greatest_rate(chip: Generation) -> (u64, u64) {
+    let rate = match chip {
+        Generation::One => 5_195_848_221,
+        Generation::Two => 4_087_999_890,
+    };
+    (rate, 4_380_866_642)
+}
+
 /// The data fields of a meter, in the units of the table.
-pub(crate) fn meter_fields(table: &Table, config: Option<MeterConfig>) -> Vec<DataField> {
+pub(crate) fn meter_fields(
+    table: &Table,
+    config: Option<MeterConfig>,
+    chip: Generation,
+) -> Vec<DataField> {
     let values = config.map(|config| [config.cir, config.pir, config.cburst, config.pburst]);
     let values = values.unwrap_or([UNLIMITED; 4]);
+    let (rate, burst) = greatest_rate(chip);
     let mut fields = Vec::new();
-    for (units, value) in RATES.iter().zip(values) {
+    for ((units, value), greatest) in RATES.iter().zip(values).zip([rate, rate, burst, burst]) {
         for (id, factor) in units {
             if table.data_fields().any(|(_, field)| field.id == *id) {
                 let value = match value {
+                    UNLIMITED.. if *factor == BYTES_PER_KILOBIT => greatest,
                     UNLIMITED.. => u64::MAX,
                     value => value / factor,
                 };

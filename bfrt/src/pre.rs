@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use alfirk_bf_rt_json::Table;
-use alfirk_bmv2::{CloneSession, NodeHandle, Pre, Replica, Switch};
-use alfirk_p4runtime::bfrt_proto::{data_field::Value, DataField, TableData, TableKey};
+use alfirk_bmv2::{CloneSession, NodeHandle, Pre, Replica, Switch, ECMP_PLACES};
+use alfirk_p4runtime::bfrt_proto::{
+    data_field::Value, DataField, PreDeviceConfig, TableData, TableKey,
+};
 use alfirk_p4runtime::Status;
 
 use crate::device;
@@ -18,16 +20,27 @@ pub(crate) struct PreState {
     /// Nodes by the ids that clients chose.
     nodes: BTreeMap<u32, NodeHandle>,
     /// Exclusion ids that groups set for their nodes, which the switch has at the nodes.
-    groups: BTreeMap<u32, Vec<Member>>,
+    groups: BTreeMap<u32, Members>,
     prunes: BTreeMap<u16, Vec<u32>>,
+    /// Nodes of ECMP groups, each at its place.
+    ecmps: BTreeMap<u32, [Option<u32>; ECMP_PLACES]>,
+    /// Settings of ports, which clients wrote.
+    ports: BTreeMap<u32, TableData>,
     /// Mirror sessions with all their data, of which the switch has a part.
     mirrors: BTreeMap<u32, TableData>,
 }
 
-/// A node of a multicast group.
+/// Members of a multicast group.
+#[derive(Clone, Debug, Default)]
+struct Members {
+    nodes: Vec<Member>,
+    ecmps: Vec<Member>,
+}
+
+/// A node or ECMP group of a multicast group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Member {
-    node: u32,
+    id: u32,
     xid: Option<u16>,
 }
 
@@ -60,6 +73,17 @@ fn absent(what: &str, id: impl Display) -> Status {
 }
 
 impl PreState {
+    /// Sets properties of the whole replication engine. Those of how the chip schedules its copies have no effect here.
+    pub fn configure(&mut self, switch: &mut Switch, config: &PreDeviceConfig) -> Outcome {
+        if let Some(global) = &config.pre_global_rid {
+            let rid = u16::try_from(global.global_rid).map_err(|_| {
+                invalid(format!("the global rid {} is too large", global.global_rid))
+            })?;
+            switch.pre_mut().map_err(core)?.set_global_rid(Some(rid));
+        }
+        Ok(())
+    }
+
     fn handle(&self, node: u32) -> Outcome<NodeHandle> {
         let handle = self.nodes.get(&node).copied();
         handle.ok_or_else(|| absent("multicast node", node))
@@ -120,19 +144,21 @@ impl PreState {
         }
     }
 
-    /// Deletes a node.
+    /// Deletes a node, which leaves its group.
     pub fn delete_node(&mut self, switch: &mut Switch, table: &Table, key: &TableKey) -> Outcome {
         let id = key_u32(table, key)?;
         let handle = self.handle(id)?;
-        let in_group = self.groups.iter().find(|(_, members)| {
-            let mut nodes = members.iter().map(|member| member.node);
-            nodes.any(|node| node == id)
-        });
-        if let Some((group, _)) = in_group {
-            return Err(invalid(format!("multicast node {id} is in group {group}")));
+        let mut ecmps = self.ecmps.iter();
+        if let Some((ecmp, _)) = ecmps.find(|(_, nodes)| nodes.contains(&Some(id))) {
+            return Err(invalid(format!(
+                "multicast node {id} is in ECMP group {ecmp}"
+            )));
         }
         let engine = switch.pre_mut().map_err(core)?;
         engine.delete_node(handle).map_err(pre)?;
+        for members in self.groups.values_mut() {
+            members.nodes.retain(|member| member.id != id);
+        }
         self.nodes.remove(&id);
         Ok(())
     }
@@ -168,63 +194,170 @@ impl PreState {
     ) -> Outcome {
         let id = key_u32(table, key)?;
         let values = Values::new(table, &[], data)?;
-        if !values.numbers(device::GROUP_ECMPS).is_empty() {
-            return Err(unsupported(
-                "this switch has no ECMP groups of multicast nodes",
-            ));
-        }
-        let given = members_of(&values)?;
         let engine = switch.pre_mut().map_err(core)?;
         let old = match (write, self.groups.get(&id)) {
             (Write::Insert, Some(_)) => {
                 return Err(exists(format!("multicast group {id} exists already")))
             }
-            (Write::Insert, None) => Vec::new(),
+            (Write::Insert, None) => Members::default(),
             (_, Some(members)) => members.clone(),
             (_, None) => return Err(absent("multicast group", id)),
         };
-        let new = match write {
-            Write::Insert => given,
-            Write::Modify if values.has(device::GROUP_NODES) => given,
-            Write::Modify => old.clone(),
-            Write::Add => {
-                let mut all = old.clone();
-                all.retain(|member| given.iter().all(|new| new.node != member.node));
-                all.extend(given);
-                all
-            }
-            Write::Remove => {
-                let mut all = old.clone();
-                all.retain(|member| given.iter().all(|gone| gone.node != member.node));
-                all
-            }
+        let new = Members {
+            nodes: changed(&old.nodes, &values, &NODE_FIELDS, write)?,
+            ecmps: changed(&old.ecmps, &values, &ECMP_FIELDS, write)?,
         };
         // Everything is checked before the first change.
-        for member in &new {
-            let handle = self.handle(member.node)?;
+        for member in &new.nodes {
+            let handle = self.handle(member.id)?;
             let node = engine.nodes().find(|(own, _)| *own == handle);
             let other = node.and_then(|(_, node)| node.group);
             if other.is_some_and(|other| other != id) {
-                let node = member.node;
+                let node = member.id;
                 return Err(invalid(format!(
                     "multicast node {node} is in another group"
                 )));
             }
         }
+        for member in &new.ecmps {
+            if !self.ecmps.contains_key(&member.id) {
+                return Err(absent("ECMP group", member.id));
+            }
+        }
         if write == Write::Insert {
             engine.create_group(id).map_err(pre)?;
         }
-        for member in &old {
-            let handle = self.handle(member.node)?;
+        for member in &old.nodes {
+            let handle = self.handle(member.id)?;
             engine.dissociate(id, handle).map_err(pre)?;
         }
-        for member in &new {
-            let handle = self.handle(member.node)?;
+        for member in &new.nodes {
+            let handle = self.handle(member.id)?;
             engine.set_exclusion_id(handle, member.xid).map_err(pre)?;
             engine.associate(id, handle).map_err(pre)?;
         }
+        let ecmps = new.ecmps.iter().map(|member| (member.id, member.xid));
+        engine.set_ecmps_of(id, ecmps.collect());
         self.groups.insert(id, new);
         Ok(())
+    }
+
+    /// Writes an entry of `$pre.ecmp`: an ECMP group, whose nodes have places in the order in which they were added.
+    pub fn write_ecmp(
+        &mut self,
+        switch: &mut Switch,
+        table: &Table,
+        key: &TableKey,
+        data: &TableData,
+        write: Write,
+    ) -> Outcome {
+        let id = key_u32(table, key)?;
+        let values = Values::new(table, &[], data)?;
+        let given = values.numbers(device::ECMP_NODES);
+        let mut nodes = match (write, self.ecmps.get(&id)) {
+            (Write::Insert, Some(_)) => {
+                return Err(exists(format!("ECMP group {id} exists already")))
+            }
+            (Write::Insert, None) => [None; ECMP_PLACES],
+            (Write::Modify, Some(_)) => [None; ECMP_PLACES],
+            (_, Some(old)) => *old,
+            (_, None) => return Err(absent("ECMP group", id)),
+        };
+        for node in given {
+            self.handle(*node)?;
+            let wanted = match write {
+                Write::Remove => Some(*node),
+                _ => None,
+            };
+            let place = nodes.iter_mut().find(|place| **place == wanted);
+            let place = place.ok_or_else(|| match write {
+                Write::Remove => absent("node of the ECMP group", *node),
+                _ => invalid(format!("ECMP group {id} has {ECMP_PLACES} nodes already")),
+            })?;
+            *place = match write {
+                Write::Remove => None,
+                _ => Some(*node),
+            };
+        }
+        let handles = nodes.map(|node| node.and_then(|node| self.nodes.get(&node).copied()));
+        let engine = switch.pre_mut().map_err(core)?;
+        engine.set_ecmp(id, Some(handles));
+        self.ecmps.insert(id, nodes);
+        Ok(())
+    }
+
+    /// Deletes an ECMP group.
+    pub fn delete_ecmp(&mut self, switch: &mut Switch, table: &Table, key: &TableKey) -> Outcome {
+        let id = key_u32(table, key)?;
+        if !self.ecmps.contains_key(&id) {
+            return Err(absent("ECMP group", id));
+        }
+        let in_group = self.groups.iter().find(|(_, members)| {
+            let mut ecmps = members.ecmps.iter();
+            ecmps.any(|member| member.id == id)
+        });
+        if let Some((group, _)) = in_group {
+            return Err(invalid(format!(
+                "ECMP group {id} is in multicast group {group}"
+            )));
+        }
+        switch.pre_mut().map_err(core)?.set_ecmp(id, None);
+        self.ecmps.remove(&id);
+        Ok(())
+    }
+
+    /// Ids of all ECMP groups.
+    pub fn ecmp_ids(&self) -> Vec<u32> {
+        self.ecmps.keys().copied().collect()
+    }
+
+    /// An ECMP group.
+    pub fn read_ecmp(&self, id: u32) -> Outcome<Entry> {
+        let nodes = self.ecmps.get(&id);
+        let nodes = nodes.ok_or_else(|| absent("ECMP group", id))?;
+        let nodes = nodes.iter().flatten().copied();
+        let fields = vec![values::numbers_field(device::ECMP_NODES, nodes)];
+        Ok(entry(id, 32, fields))
+    }
+
+    /// Writes an entry of `$pre.port`: settings of a port. Each port has an entry. The port to which packets are copied for the
+    /// CPU changes; links of a software switch have no other port that protects them.
+    pub fn write_port(
+        &mut self,
+        switch: &mut Switch,
+        table: &Table,
+        key: &TableKey,
+        data: &TableData,
+    ) -> Outcome {
+        let port = key_u32(table, key)?;
+        let values = Values::new(table, &[], data)?;
+        if let Some(copies) = values.boolean(device::PRE_PORT_COPY_TO_CPU) {
+            match copies {
+                true => switch.set_copy_to_cpu_port(Some(port)).map_err(core)?,
+                false if switch.copy_to_cpu_port().map_err(core)? == Some(port) => {
+                    switch.set_copy_to_cpu_port(None).map_err(core)?;
+                }
+                false => {}
+            }
+        }
+        let own = self.ports.entry(port).or_default();
+        for field in &data.fields {
+            own.fields.retain(|old| old.field_id != field.field_id);
+            own.fields.push(field.clone());
+        }
+        Ok(())
+    }
+
+    /// Ports with settings.
+    pub fn port_ids(&self) -> Vec<u32> {
+        self.ports.keys().copied().collect()
+    }
+
+    /// The settings of a port.
+    pub fn read_port(&self, table: &Table, port: u32) -> Entry {
+        let data = self.ports.get(&port).cloned().unwrap_or_default();
+        let data = with_defaults(table, &data);
+        (exact_key(device::KEY, bytes_of(u64::from(port), 32)), data)
     }
 
     /// Deletes a group.
@@ -248,20 +381,20 @@ impl PreState {
     pub fn read_group(&self, id: u32) -> Outcome<Entry> {
         let members = self.groups.get(&id);
         let members = members.ok_or_else(|| absent("multicast group", id))?;
-        let members = members.iter();
-        let xid = |member: &Member| u32::from(member.xid.unwrap_or(0));
-        let fields = vec![
-            values::numbers_field(device::GROUP_NODES, members.clone().map(|m| m.node)),
-            values::booleans_field(
-                device::GROUP_XID_VALID,
-                members.clone().map(|m| m.xid.is_some()),
-            ),
-            values::numbers_field(device::GROUP_XID, members.map(xid)),
-            values::numbers_field(device::GROUP_ECMPS, []),
-            values::booleans_field(device::GROUP_ECMP_XID_VALID, []),
-            values::numbers_field(device::GROUP_ECMP_XID, []),
+        let of = |members: &[Member], [ids, valid, xids]: [u32; 3]| {
+            let members = members.iter();
+            let xid = |member: &Member| u32::from(member.xid.unwrap_or(0));
+            [
+                values::numbers_field(ids, members.clone().map(|member| member.id)),
+                values::booleans_field(valid, members.clone().map(|member| member.xid.is_some())),
+                values::numbers_field(xids, members.map(xid)),
+            ]
+        };
+        let fields = [
+            of(&members.nodes, NODE_FIELDS),
+            of(&members.ecmps, ECMP_FIELDS),
         ];
-        Ok(entry(id, 16, fields))
+        Ok(entry(id, 16, fields.concat()))
     }
 
     /// Writes an entry of `$pre.lag`.
@@ -279,12 +412,8 @@ impl PreState {
         let engine = switch.pre_mut().map_err(core)?;
         let old = lag_of(engine, id);
         let ports = match (write, old) {
-            (Write::Insert, Some(_)) => {
-                return Err(exists(format!(
-                    "link aggregation group {id} exists already"
-                )))
-            }
-            (Write::Insert, None) | (Write::Modify, _) => given.to_vec(),
+            // Each id has a group, which is empty at first.
+            (Write::Insert | Write::Modify, _) => given.to_vec(),
             (Write::Add, old) => [old.unwrap_or_default(), given.to_vec()].concat(),
             (Write::Remove, old) => {
                 let mut ports = old.unwrap_or_default();
@@ -293,6 +422,11 @@ impl PreState {
             }
         };
         engine.set_lag(id, &ports);
+        let (mut before, mut after) = engine.remote_ports(id);
+        let number = |field| values.number(field).and_then(|n| u32::try_from(n).ok());
+        after = number(device::LAG_REMOTE_MSB).unwrap_or(after);
+        before = number(device::LAG_REMOTE_LSB).unwrap_or(before);
+        engine.set_remote_ports(id, before, after);
         Ok(())
     }
 
@@ -316,12 +450,16 @@ impl PreState {
     /// A link aggregation group.
     pub fn read_lag(&self, switch: &Switch, id: u32) -> Outcome<Entry> {
         let engine = switch.pre().map_err(core)?;
-        let ports = u16::try_from(id).ok().and_then(|id| lag_of(engine, id));
-        let ports = ports.ok_or_else(|| absent("link aggregation group", id))?;
+        let found = u16::try_from(id).ok().and_then(|id| {
+            let ports = lag_of(engine, id)?;
+            Some((ports, engine.remote_ports(id)))
+        });
+        let found = found.ok_or_else(|| absent("link aggregation group", id))?;
+        let (ports, (before, after)) = found;
         let fields = vec![
             values::numbers_field(device::LAG_PORTS, ports),
-            values::number_field(device::LAG_REMOTE_MSB, 0, 32),
-            values::number_field(device::LAG_REMOTE_LSB, 0, 32),
+            values::number_field(device::LAG_REMOTE_MSB, u64::from(after), 32),
+            values::number_field(device::LAG_REMOTE_LSB, u64::from(before), 32),
         ];
         Ok(entry(id, 8, fields))
     }
@@ -349,9 +487,9 @@ impl PreState {
         Ok(())
     }
 
-    /// Ids with excluded ports.
-    pub fn prune_ids(&self) -> Vec<u32> {
-        self.prunes.keys().map(|id| u32::from(*id)).collect()
+    /// All ids for excluded ports. Each has an entry.
+    pub fn prune_ids(&self, table: &Table) -> Vec<u32> {
+        (0..u32::try_from(table.size).unwrap_or(0)).collect()
     }
 
     /// The ports excluded for an id.
@@ -448,26 +586,64 @@ impl PreState {
     pub fn read_mirror(&self, table: &Table, id: u32) -> Outcome<Entry> {
         let data = self.mirrors.get(&id);
         let data = data.ok_or_else(|| absent("mirror session", id))?;
-        let mut all = data.clone();
-        for (_, field) in table.data_fields() {
-            let is_set = |set: &DataField| set.field_id == field.id;
-            let alfirk_bf_rt_json::FieldContent::Type(ty) = &field.content else {
-                continue;
-            };
-            if !all.fields.iter().any(is_set) {
-                let value = match (ty.bits(), ty.name) {
-                    (_, alfirk_bf_rt_json::TypeName::Bool) => Value::BoolVal(false),
-                    (Some(bits), _) => Value::Stream(bytes_of(0, bits)),
-                    (None, _) => {
-                        let choice = ty.choices.as_ref().and_then(|choices| choices.first());
-                        Value::StrVal(choice.cloned().unwrap_or_default())
-                    }
-                };
-                all.fields.push(values::field(field.id, value));
-            }
-        }
+        let all = with_defaults(table, data);
         Ok((exact_key(device::KEY, bytes_of(u64::from(id), 16)), all))
     }
+}
+
+/// Data with zeros for the fields that clients did not set.
+fn with_defaults(table: &Table, data: &TableData) -> TableData {
+    let mut all = data.clone();
+    for (_, field) in table.data_fields() {
+        let is_set = |set: &DataField| set.field_id == field.id;
+        let alfirk_bf_rt_json::FieldContent::Type(ty) = &field.content else {
+            continue;
+        };
+        if !all.fields.iter().any(is_set) {
+            let value = match (ty.bits(), ty.name) {
+                (_, alfirk_bf_rt_json::TypeName::Bool) => Value::BoolVal(false),
+                (Some(bits), _) => Value::Stream(bytes_of(0, bits)),
+                (None, _) => {
+                    let choice = ty.choices.as_ref().and_then(|choices| choices.first());
+                    Value::StrVal(choice.cloned().unwrap_or_default())
+                }
+            };
+            all.fields.push(values::field(field.id, value));
+        }
+    }
+    all
+}
+
+/// Fields of a multicast group with the ids of its nodes, whether each has an exclusion id, and this id.
+const NODE_FIELDS: [u32; 3] = [
+    device::GROUP_NODES,
+    device::GROUP_XID_VALID,
+    device::GROUP_XID,
+];
+/// The same for ECMP groups.
+const ECMP_FIELDS: [u32; 3] = [
+    device::GROUP_ECMPS,
+    device::GROUP_ECMP_XID_VALID,
+    device::GROUP_ECMP_XID,
+];
+
+/// Members of a multicast group after a request.
+fn changed(
+    old: &[Member],
+    values: &Values,
+    fields: &[u32; 3],
+    write: Write,
+) -> Outcome<Vec<Member>> {
+    let given = members_of(values, fields)?;
+    let mut others = old.to_vec();
+    others.retain(|member| given.iter().all(|new| new.id != member.id));
+    Ok(match write {
+        Write::Insert => given,
+        Write::Modify if values.has(fields[0]) => given,
+        Write::Modify => old.to_vec(),
+        Write::Add => [others, given].concat(),
+        Write::Remove => others,
+    })
 }
 
 fn lag_of(engine: &Pre, id: u16) -> Option<Vec<u32>> {
@@ -495,11 +671,11 @@ fn small(numbers: &[u32], table: &Table) -> Outcome<Vec<u16>> {
     small.map_err(|_| invalid(format!("table {}: a number is too large", table.name)))
 }
 
-/// The nodes in a request for a group, with their exclusion ids.
-fn members_of(values: &Values) -> Outcome<Vec<Member>> {
-    let nodes = values.numbers(device::GROUP_NODES);
-    let valid = values.booleans(device::GROUP_XID_VALID);
-    let ids = values.numbers(device::GROUP_XID);
+/// The members in a request for a group, with their exclusion ids.
+fn members_of(values: &Values, [members, valid, xids]: &[u32; 3]) -> Outcome<Vec<Member>> {
+    let nodes = values.numbers(*members);
+    let valid = values.booleans(*valid);
+    let ids = values.numbers(*xids);
     let is_odd = |length: usize| length != 0 && length != nodes.len();
     if is_odd(valid.len()) || is_odd(ids.len()) {
         return Err(invalid(
@@ -510,15 +686,14 @@ fn members_of(values: &Values) -> Outcome<Vec<Member>> {
         let is_valid = valid.get(at).copied().unwrap_or(false);
         let xid = ids.get(at).and_then(|xid| u16::try_from(*xid).ok());
         Member {
-            node: *node,
+            id: *node,
             xid: xid.filter(|_| is_valid),
         }
     });
     let members: Vec<Member> = members.collect();
-    let twice =
-        |(at, member): (usize, &Member)| members[..at].iter().any(|m| m.node == member.node);
+    let twice = |(at, member): (usize, &Member)| members[..at].iter().any(|m| m.id == member.id);
     if members.iter().enumerate().any(twice) {
-        return Err(invalid("a multicast group has a node twice"));
+        return Err(invalid("a multicast group has a member twice"));
     }
     Ok(members)
 }

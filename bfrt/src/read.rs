@@ -4,17 +4,21 @@ use alfirk_bf_rt_json::{ids, ActionData, Table, TableType};
 use alfirk_bmv2::{Switch, TableEntry as CoreEntry};
 use alfirk_p4runtime::bfrt_proto::{
     entity::Entity as Kind, handle_id, key_field::MatchType as Match, object_id::Object,
-    table_attribute::Attribute, table_entry::Value as Key, Entity, EntryScope, HandleId, IdleTable,
-    ObjectId, PortStatusChg, TableAttribute, TableData, TableEntry, TableKey, TableUsage,
+    table_entry::Value as Key, Entity, HandleId, ObjectId, TableAttribute, TableData, TableEntry,
+    TableKey, TableUsage, TargetDevice,
 };
 
 use crate::arrays::Array;
+use crate::attributes::Owner;
+use crate::copies::has_volatile_fields;
 use crate::device;
 use crate::error::{core, invalid, not_found, unsupported, Outcome};
-use crate::match_table::{joined_values, MatchTable};
+use crate::match_table::{handle_of, joined_values, MatchTable, DEFAULT_HANDLE};
+use crate::port_metadata::PortMetadata;
 use crate::pre::{key_u32, Entry};
 use crate::profiles::Profile;
 use crate::program::{own_name, table_of};
+use crate::scope::pipe_of;
 use crate::values::{self, requested_key};
 use crate::{Device, Port, Program};
 
@@ -25,6 +29,8 @@ pub(crate) struct Source<'a> {
     pub device: &'a Device,
     pub ports: &'a [Port],
     pub now: u64,
+    /// Target of the whole request.
+    pub target: Option<&'a TargetDevice>,
 }
 
 impl<'a> Source<'a> {
@@ -74,6 +80,9 @@ impl<'a> Source<'a> {
             .iter()
             .flat_map(|data| data.fields.iter().map(|field| field.field_id))
             .collect();
+        let from_hardware = flags.is_some_and(|flags| flags.from_hw);
+        let pipe = pipe_of(request.entry_tgt.as_ref(), self.target);
+        let scopes = self.device.scopes_of(table.id)?;
         let mut add = |(key, mut data): (Option<TableKey>, TableData), is_default: bool| {
             data.fields
                 .retain(|field| only.is_empty() || only.contains(&field.field_id));
@@ -94,8 +103,14 @@ impl<'a> Source<'a> {
         }
         if table.table_type.is_match_action() {
             let found = MatchTable::new(table, self.switch)?;
-            if request.is_default_entry {
-                add((None, found.default_data(self.switch)?), true);
+            let handle = match &request.value {
+                Some(Key::HandleId(handle)) => Some(*handle),
+                _ => None,
+            };
+            if request.is_default_entry || handle == Some(DEFAULT_HANDLE) {
+                scopes.check_default(pipe)?;
+                let data = found.default_data(self.switch)?;
+                add((None, data), request.is_default_entry);
                 return Ok(());
             }
             let handles = match &request.value {
@@ -103,23 +118,54 @@ impl<'a> Source<'a> {
                 Some(Key::HandleId(handle)) => vec![found.with_handle(self.switch, *handle)?],
                 None => self.switch.entry_handles(found.id).map_err(core)?,
             };
+            if request.value.is_some() {
+                scopes.check_read(pipe, handle.is_none(), from_hardware)?;
+            } else if scopes.check_read(pipe, true, from_hardware).is_err() {
+                // No entry is in the scope of the pipe.
+                return Ok(());
+            }
+            let action = request.data.as_ref().map_or(0, |data| data.action_id);
             for handle in handles {
                 let entry: CoreEntry = self.switch.entry(found.id, handle).map_err(core)?;
-                let (key, data) = found.describe(self.switch, &entry, &only, self.now);
+                let view = self.device.view(table.id, self.now, from_hardware);
+                let (key, mut data) = found.describe(self.switch, &entry, &only, &view);
+                if action != 0 && data.action_id != action {
+                    if request.value.is_none() {
+                        continue;
+                    }
+                    return Err(not_found(format!(
+                        "table {}: the entry has another action",
+                        table.name
+                    )));
+                }
+                if !from_hardware {
+                    let initial = found.initial_cells(self.switch);
+                    let copies = &self.device.copies;
+                    copies.apply(table, u64::from(handle.0), &mut data, &initial);
+                }
                 add((Some(key), data), false);
             }
             return Ok(());
         }
-        if request.is_default_entry {
+        if request.is_default_entry && !table.key.is_empty() {
             return Err(invalid(format!(
                 "table {} has no default entry",
                 table.name
             )));
         }
         let key = requested_key(table, request)?;
-        for (key, data) in self.keyed(table, key)? {
+        let is_copied = !from_hardware && has_volatile_fields(table);
+        let initial = match is_copied {
+            true => Array::new(table).initial(self.switch)?,
+            false => Vec::new(),
+        };
+        for (key, mut data) in self.keyed(table, key)? {
             let key = (!table.key.is_empty()).then_some(key);
-            add((key, data), false);
+            if is_copied {
+                let index = Array::new(table).index(key.as_ref())?;
+                self.device.copies.apply(table, index, &mut data, &initial);
+            }
+            add((key, data), request.is_default_entry);
         }
         Ok(())
     }
@@ -163,8 +209,16 @@ impl<'a> Source<'a> {
                 let ids = ids(pre.lag_ids(switch))?.into_iter();
                 ids.map(|id| pre.read_lag(switch, id)).collect()
             }
+            TableType::PreEcmp => {
+                let ids = ids(Ok(pre.ecmp_ids()))?.into_iter();
+                ids.map(|id| pre.read_ecmp(id)).collect()
+            }
+            TableType::PrePort => {
+                let ids = ids(Ok(pre.port_ids()))?.into_iter();
+                Ok(ids.map(|id| pre.read_port(table, id)).collect())
+            }
             TableType::PrePrune => {
-                let ids = ids(Ok(pre.prune_ids()))?.into_iter();
+                let ids = ids(Ok(pre.prune_ids(table)))?.into_iter();
                 Ok(ids.map(|id| pre.read_prune(id)).collect())
             }
             TableType::MirrorCfg => {
@@ -182,6 +236,7 @@ impl<'a> Source<'a> {
                 });
                 ports.collect()
             }
+            TableType::PortMetadata => PortMetadata::new(table).read(switch, key),
             TableType::ParserValueSet => {
                 let all = switch.value_set(own_name(&table.name)).map_err(core)?;
                 let wanted = key.map(|key| set_value(table, key)).transpose()?;
@@ -198,13 +253,14 @@ impl<'a> Source<'a> {
             }
             _ => {
                 let array = Array::new(table);
+                let chip = self.device.generation;
                 match key {
                     Some(_) => {
                         let index = array.index(key)?;
-                        Ok(vec![array.read(switch, index)?])
+                        Ok(vec![array.read(switch, index, chip)?])
                     }
                     None => (0..array.size())
-                        .map(|index| array.read(switch, index))
+                        .map(|index| array.read(switch, index, chip))
                         .collect(),
                 }
             }
@@ -240,42 +296,18 @@ impl<'a> Source<'a> {
         let entry = found.find(self.switch, key)?;
         Ok(HandleId {
             table_id: table.id,
-            value: Some(handle_id::Value::HandleId(entry.0)),
+            value: Some(handle_id::Value::HandleId(handle_of(entry))),
         })
     }
 
     fn attribute(&self, request: &TableAttribute) -> Outcome<TableAttribute> {
         let table = self.table(request.table_id)?;
-        let own = self.device.attributes.get(&table.id);
-        let attribute = match &request.attribute {
-            Some(Attribute::EntryScope(_)) => {
-                let scope = own.and_then(|own| own.entry_scope);
-                Attribute::EntryScope(scope.unwrap_or_else(all_scope))
-            }
-            Some(Attribute::IdleTable(_)) => {
-                let idle = own.and_then(|own| own.idle_table);
-                Attribute::IdleTable(idle.unwrap_or(IdleTable {
-                    ttl_query_interval: 0,
-                    max_ttl: 0,
-                    min_ttl: 0,
-                    idle_table_mode: 0,
-                    enable: false,
-                }))
-            }
-            Some(Attribute::PortStatusNotify(_)) => Attribute::PortStatusNotify(PortStatusChg {
-                enable: own.is_some_and(|own| own.port_status),
-            }),
-            _ => {
-                return Err(unsupported(format!(
-                    "table {}: this switch does not support the attribute",
-                    table.name
-                )))
-            }
+        let owner = Owner {
+            table,
+            is_of_device: self.program.table(table.id).is_none(),
+            pipe: pipe_of(None, self.target),
         };
-        Ok(TableAttribute {
-            table_id: table.id,
-            attribute: Some(attribute),
-        })
+        owner.get(request, self.switch, self.device)
     }
 
     /// The id of an object that the request names.
@@ -350,22 +382,6 @@ impl<'a> Source<'a> {
 
 fn push(results: &mut Vec<Entity>, kind: Kind) {
     results.push(Entity { entity: Some(kind) });
-}
-
-/// The scope of a table without a setting: one for all pipes.
-fn all_scope() -> EntryScope {
-    use alfirk_p4runtime::bfrt_proto::{mode, Mode};
-    let all = || {
-        Some(Mode {
-            scope: Some(mode::Scope::Predef(mode::PredefinedMode::All.into())),
-            args: 0,
-        })
-    };
-    EntryScope {
-        gress_scope: all(),
-        pipe_scope: all(),
-        prsr_scope: all(),
-    }
 }
 
 /// The value of a parser value set in a key: its fields without padding. Masks must be full.

@@ -3,22 +3,29 @@
 use std::sync::Arc;
 
 use alfirk_bf_rt_json::{Table, TableType};
-use alfirk_bmv2::{Switch, TableId};
+use alfirk_bmv2::{EntryHandle, Switch};
 use alfirk_p4runtime::bfrt_proto::{
-    entity::Entity as Kind, table_attribute::Attribute, table_entry::Value as Key, update::Type,
-    TableAttribute, TableData, TableEntry, TableKey, TableOperation, Update,
+    entity::Entity as Kind, table_entry::Value as Key, update::Type, TableAttribute, TableData,
+    TableEntry, TableKey, TableOperation, TargetDevice, Update,
 };
 use alfirk_p4runtime::Code;
 
 use crate::arrays::Array;
+use crate::attributes::Owner;
+use crate::copies;
 use crate::device;
 use crate::error::{core, invalid, not_found, unsupported, Outcome};
 use crate::match_table::MatchTable;
+use crate::port_metadata::PortMetadata;
 use crate::pre::{key_u32, Write};
 use crate::profiles::Profile;
 use crate::program::{own_name, table_of};
+use crate::scope::pipe_of;
 use crate::values::requested_key;
-use crate::{Attributes, Device, Port, Program};
+use crate::{Device, Port, Program};
+
+/// Operation of tables whose hit states are polled.
+const UPDATE_HIT_STATE: &str = "UpdateHitState";
 
 /// Everything that an update may change or need.
 pub(crate) struct Target<'a> {
@@ -27,6 +34,24 @@ pub(crate) struct Target<'a> {
     pub device: &'a mut Device,
     pub ports: &'a [Port],
     pub now: u64,
+    /// Target of the whole request.
+    pub target: Option<&'a TargetDevice>,
+}
+
+/// Whether an update that fails has changed nothing: one of a match-action table, or of a cell of an array.
+pub(crate) fn is_atomic(program: &Program, update: &Update) -> bool {
+    let entity = update.entity.as_ref().and_then(|it| it.entity.as_ref());
+    let Some(Kind::TableEntry(entry)) = entity else {
+        return false;
+    };
+    let table = program.table(entry.table_id);
+    table.is_some_and(|table| {
+        let is_array = matches!(
+            table.table_type,
+            TableType::Counter | TableType::Meter | TableType::Register
+        );
+        is_array || table.table_type.is_match_action()
+    })
 }
 
 impl Target<'_> {
@@ -77,6 +102,8 @@ impl Target<'_> {
         data: &TableData,
     ) -> Outcome {
         let found = MatchTable::new(table, self.switch)?;
+        let scopes = self.device.scopes_of(table.id)?;
+        scopes.check_write(pipe_of(entry.entry_tgt.as_ref(), self.target))?;
         if entry.is_default_entry {
             return match kind {
                 Type::Insert | Type::Modify | Type::InsertOrModify => {
@@ -101,8 +128,7 @@ impl Target<'_> {
         let handle = match &entry.value {
             Some(Key::Key(key)) => {
                 if kind == Type::Insert {
-                    found.insert(self.switch, key, data, self.now)?;
-                    return Ok(());
+                    return self.insert(&found, key, data);
                 }
                 match found.find(self.switch, key) {
                     Ok(handle) => handle,
@@ -110,14 +136,17 @@ impl Target<'_> {
                         if kind == Type::InsertOrModify
                             && status.canonical_code() == Code::NotFound =>
                     {
-                        found.insert(self.switch, key, data, self.now)?;
-                        return Ok(());
+                        return self.insert(&found, key, &found.with_zeros(data));
                     }
                     Err(status) => return Err(status),
                 }
             }
             Some(Key::HandleId(handle)) => found.with_handle(self.switch, *handle)?,
             None if matches!(kind, Type::Delete | Type::Reset) => {
+                self.device.copies.clear(table.id);
+                if let Some(ageing) = self.device.ageing.get_mut(&table.id) {
+                    ageing.clear();
+                }
                 return self.switch.clear_table(found.id).map_err(core);
             }
             None if found.table.key.is_empty() => {
@@ -132,11 +161,91 @@ impl Target<'_> {
         };
         match kind {
             Type::Modify | Type::InsertOrModify | Type::ModifyInc => {
-                found.modify(self.switch, handle, data, self.now)
+                found.modify(self.switch, handle, data, self.now)?;
+                if found.sets_time_to_live(data) {
+                    let ageing = self.device.ageing.entry(table.id).or_default();
+                    ageing.restart(handle, self.now);
+                }
+                if let Some(was_hit) = found.hit_state(data)? {
+                    let ageing = self.device.ageing.entry(table.id).or_default();
+                    ageing.set_hit(handle, was_hit, self.now);
+                }
+                self.copy_written(&found, handle, data)
             }
-            Type::Delete => self.switch.delete_entry(found.id, handle).map_err(core),
+            Type::Delete => {
+                self.device.copies.remove(table.id, u64::from(handle.0));
+                if let Some(ageing) = self.device.ageing.get_mut(&table.id) {
+                    ageing.remove(handle);
+                }
+                self.switch.delete_entry(found.id, handle).map_err(core)
+            }
             _ => Err(invalid("this type of update is not allowed for this entry")),
         }
+    }
+
+    fn insert(&mut self, found: &MatchTable, key: &TableKey, data: &TableData) -> Outcome {
+        let handle = found.insert(self.switch, key, data, self.now)?;
+        if found.can_age() {
+            let ageing = self.device.ageing.entry(found.table.id).or_default();
+            ageing.restart(handle, self.now);
+        }
+        self.copy_written(found, handle, data)
+    }
+
+    /// Copies the counter and registers of an entry, if a request has written them.
+    fn copy_written(
+        &mut self,
+        found: &MatchTable,
+        handle: EntryHandle,
+        written: &TableData,
+    ) -> Outcome {
+        match copies::has_volatile(found.table, written) {
+            true => self.copy_entry(found, handle),
+            false => Ok(()),
+        }
+    }
+
+    fn copy_entry(&mut self, found: &MatchTable, handle: EntryHandle) -> Outcome {
+        let entry = self.switch.entry(found.id, handle).map_err(core)?;
+        let view = self.device.view(found.table.id, self.now, true);
+        let (_, data) = found.describe(self.switch, &entry, &[], &view);
+        let copies = &mut self.device.copies;
+        copies.update(found.table, u64::from(handle.0), &data);
+        Ok(())
+    }
+
+    fn copy_cell(&mut self, array: &Array, index: u64) -> Outcome {
+        if copies::has_volatile_fields(array.table) {
+            let (_, data) = array.read(self.switch, index, self.device.generation)?;
+            self.device.copies.update(array.table, index, &data);
+        }
+        Ok(())
+    }
+
+    /// Copies the hit states of all entries to the driver, and clears them in the chip.
+    fn update_hits(&mut self, table: &Table) -> Outcome {
+        let found = MatchTable::new(table, self.switch)?;
+        let ageing = self.device.ageing.entry(table.id).or_default();
+        for handle in self.switch.entry_handles(found.id).map_err(core)? {
+            let entry = self.switch.entry(found.id, handle).map_err(core)?;
+            ageing.update_hit(&entry, self.now);
+        }
+        Ok(())
+    }
+
+    /// Copies all counters and registers of a table, as of now.
+    fn copy_all(&mut self, table: &Table) -> Outcome {
+        if !copies::has_volatile_fields(table) {
+            return Ok(());
+        }
+        if table.table_type.is_match_action() {
+            let found = MatchTable::new(table, self.switch)?;
+            let handles = self.switch.entry_handles(found.id).map_err(core)?;
+            let mut handles = handles.into_iter();
+            return handles.try_for_each(|handle| self.copy_entry(&found, handle));
+        }
+        let array = Array::new(table);
+        (0..array.size()).try_for_each(|index| self.copy_cell(&array, index))
     }
 
     /// Writes an entry of a table that is not a match-action table.
@@ -188,6 +297,9 @@ impl Target<'_> {
             TableType::PreNode => pre.write_node(switch, table, named, data, write),
             TableType::PreLag if is_delete => pre.delete_lag(switch, table, named),
             TableType::PreLag => pre.write_lag(switch, table, named, data, write),
+            TableType::PreEcmp if is_delete => pre.delete_ecmp(switch, table, named),
+            TableType::PreEcmp => pre.write_ecmp(switch, table, named, data, write),
+            TableType::PrePort if !is_delete => pre.write_port(switch, table, named, data),
             TableType::PrePrune => {
                 let (data, write) = match is_delete {
                     true => (&no_data, Write::Modify),
@@ -206,6 +318,8 @@ impl Target<'_> {
                 }
             }
             TableType::ParserValueSet => self.value_set(table, named, is_delete),
+            TableType::PortMetadata if is_delete => PortMetadata::new(table).delete(switch, key),
+            TableType::PortMetadata => PortMetadata::new(table).write(switch, named, data, is_new),
             _ => {
                 let array = Array::new(table);
                 let index = array.index(key)?;
@@ -214,7 +328,10 @@ impl Target<'_> {
                         "table {}: a cell cannot be deleted",
                         table.name
                     ))),
-                    false => array.write(switch, index, data, self.now),
+                    false => {
+                        array.write(switch, index, data, self.now)?;
+                        self.copy_cell(&array, index)
+                    }
                 }
             }
         }
@@ -275,6 +392,11 @@ impl Target<'_> {
                 let mut all = ids.map(|id| pre.delete_node(switch, table, &key_of(id)));
                 all.try_for_each(|outcome| outcome)
             }
+            TableType::PreEcmp => {
+                let ids = pre.ecmp_ids().into_iter();
+                let mut all = ids.map(|id| pre.delete_ecmp(switch, table, &key_of(id)));
+                all.try_for_each(|outcome| outcome)
+            }
             TableType::PreLag => {
                 let ids = pre.lag_ids(switch)?.into_iter();
                 let mut all = ids.map(|id| pre.delete_lag(switch, table, &key_of(id)));
@@ -288,50 +410,29 @@ impl Target<'_> {
             TableType::ParserValueSet => switch
                 .set_value_set(own_name(&table.name), &[])
                 .map_err(core),
-            _ => Array::new(table).clear(switch, self.now),
+            TableType::PortMetadata => PortMetadata::new(table).delete(switch, None),
+            _ => {
+                self.device.copies.clear(table.id);
+                Array::new(table).clear(switch, self.now)
+            }
         }
     }
 
-    fn attribute(&mut self, attribute: &TableAttribute) -> Outcome {
-        let id = attribute.table_id;
+    fn attribute(&mut self, request: &TableAttribute) -> Outcome {
         let of_device = Arc::clone(&self.device.schema);
-        let table = table_of(self.program, &of_device, id)?;
-        let name = &table.name;
-        let has = |wanted: &str| table.attributes.iter().any(|own| own == wanted);
-        let Some(value) = &attribute.attribute else {
-            return Err(invalid(format!("table {name}: the attribute has no value")));
+        let table = table_of(self.program, &of_device, request.table_id)?;
+        let owner = Owner {
+            table,
+            is_of_device: self.program.table(table.id).is_none(),
+            pipe: pipe_of(None, self.target),
         };
-        let refused = |what: &str| {
-            Err(invalid(format!(
-                "table {name} does not support the attribute {what}"
-            )))
-        };
-        let own: &mut Attributes = self.device.attributes.entry(id).or_default();
-        match value {
-            Attribute::EntryScope(scope) if has("EntryScope") => {
-                own.entry_scope = Some(*scope);
-                Ok(())
-            }
-            Attribute::EntryScope(_) => refused("EntryScope"),
-            Attribute::IdleTable(idle) if has("IdleTimeout") => {
-                own.idle_table = Some(*idle);
-                Ok(())
-            }
-            Attribute::IdleTable(_) => refused("IdleTimeout"),
-            Attribute::PortStatusNotify(status) if has("port_status_notif_cb") => {
-                own.port_status = status.enable;
-                Ok(())
-            }
-            Attribute::PortStatusNotify(_) => refused("port_status_notif_cb"),
-            _ => Err(unsupported(format!(
-                "table {name}: this switch does not support the attribute"
-            ))),
-        }
+        owner.set(request, self.switch, self.device, self.now)
     }
 
-    /// Executes an operation. State that the operations synchronise with the hardware is always current here.
+    /// Executes an operation, which updates the driver's copies of counters and registers.
     fn operation(&mut self, operation: &TableOperation) -> Outcome {
-        let table = self.program.table(operation.table_id);
+        let program = self.program;
+        let table = program.table(operation.table_id);
         let table = table
             .ok_or_else(|| not_found(format!("no table has the id {}", operation.table_id)))?;
         let wanted = &operation.table_operations_type;
@@ -341,16 +442,12 @@ impl Target<'_> {
             .iter()
             .any(|own| own == wanted || (own == "Sync" && wanted.starts_with("Sync")));
         match is_supported {
-            true => Ok(()),
+            true if wanted == UPDATE_HIT_STATE => self.update_hits(table),
+            true => self.copy_all(table),
             false => Err(invalid(format!(
                 "table {} does not support the operation {wanted}",
                 table.name
             ))),
         }
     }
-}
-
-/// The table of the switch for a table of the program; `None` for other tables.
-pub(crate) fn table_id(switch: &Switch, table: &Table) -> Option<TableId> {
-    switch.table(own_name(&table.name)).ok()
 }

@@ -14,8 +14,16 @@ struct headers_t {
 
 struct empty_t {}
 
-struct metadata_t {
+struct port_metadata_t {
     bit<16> group;
+    bit<32> unused;
+}
+
+struct metadata_t {
+    bit<16>         group;
+    bit<16>         level;
+    bit<8>          color;
+    port_metadata_t port;
 }
 
 struct pair_t {
@@ -31,9 +39,11 @@ struct learn_t {
 parser IngressParser(packet_in packet, out headers_t hdr, out metadata_t meta, out ingress_intrinsic_metadata_t ig_intr_md) {
     state start {
         packet.extract(ig_intr_md);
-        packet.advance(PORT_METADATA_SIZE);
+        meta.port = port_metadata_unpack<port_metadata_t>(packet);
         packet.extract(hdr.ethernet);
-        meta.group = 0;
+        meta.group = meta.port.group;
+        meta.level = 0;
+        meta.color = 0;
         transition accept;
     }
 }
@@ -52,6 +62,12 @@ control Ingress(
             result = value.low;
         }
     };
+    Register<pair_t, bit<32>>(4, { 5, 7 }) initial;
+    RegisterAction<pair_t, bit<32>, bit<32>>(initial) keep = {
+        void apply(inout pair_t value) {
+            value.high = value.high;
+        }
+    };
     DirectCounter<bit<64>>(CounterType_t.PACKETS_AND_BYTES) hits;
     Counter<bit<64>, bit<9>>(512, CounterType_t.PACKETS) ports;
     ActionProfile(8) members;
@@ -66,8 +82,10 @@ control Ingress(
         ig_dprsr_md.drop_ctl = 1;
         hits.count();
     }
+    @dynamic_table_key_masks(1)
     table forward {
         key = { hdr.ethernet.dst : exact; }
+        idle_timeout = true;
         actions = { send; @defaultonly drop; }
         const default_action = drop();
         counters = hits;
@@ -85,6 +103,43 @@ control Ingress(
         actions = { mark; NoAction; }
         default_action = NoAction();
         size = 16;
+    }
+
+    DirectWred<bit<16>>(1, 0) early;
+    action limit() {
+        meta.level = (bit<16>) early.execute(meta.group);
+    }
+    table detect {
+        key = { hdr.ethernet.dst : exact; }
+        actions = { limit; }
+        filters = early;
+        size = 4;
+    }
+
+    DirectMeter(MeterType_t.BYTES) rates;
+    DirectRegister<pair_t>({ 1, 2 }) seen;
+    DirectRegisterAction<pair_t, bit<32>>(seen) see = {
+        void apply(inout pair_t value) {
+            value.low = value.low + 1;
+        }
+    };
+    action police() {
+        meta.color = (bit<8>) rates.execute();
+    }
+    table metered {
+        key = { hdr.ethernet.dst : exact; }
+        actions = { police; }
+        meters = rates;
+        size = 4;
+    }
+    action remember() {
+        see.execute();
+    }
+    table remembered {
+        key = { hdr.ethernet.dst : exact; }
+        actions = { remember; }
+        registers = seen;
+        size = 4;
     }
 
     action learn() {
@@ -105,7 +160,14 @@ control Ingress(
         bump.execute(0);
         forward.apply();
         classify.apply();
+        keep.execute(0);
+        detect.apply();
+        metered.apply();
+        remembered.apply();
         choose.apply();
+        if (meta.level == 1 || meta.color == 3) {
+            ig_dprsr_md.drop_ctl = 1;
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Tests of the BfRuntime server, without gRPC: requests, packets, and random messages.
 
+mod chip;
 mod translation;
 
 use std::path::Path;
@@ -77,6 +78,8 @@ struct Fixture {
     server: Server,
     service: Service,
     stream: StreamId,
+    /// Time of requests and packets in nanoseconds.
+    now: u64,
 }
 
 impl Fixture {
@@ -94,6 +97,8 @@ impl Fixture {
         let subscribe = Subscribe {
             notifications: Some(Notifications {
                 enable_learn_notifications: true,
+                enable_idletimeout_notifications: true,
+                enable_entry_active_notifications: true,
                 ..Default::default()
             }),
             ..Default::default()
@@ -109,6 +114,7 @@ impl Fixture {
             server,
             service,
             stream,
+            now: 0,
         };
         let Some(Sent::Subscribe(reply)) = fixture.sent() else {
             panic!("no reply to Subscribe");
@@ -145,7 +151,9 @@ impl Fixture {
             ..Default::default()
         };
         let (server, options) = (&mut self.server, Options::default());
-        let written = self.service.write(server, &request, options, &ports(), 0);
+        let written = self
+            .service
+            .write(server, &request, options, &ports(), self.now);
         written.map(drop)
     }
 
@@ -171,14 +179,22 @@ impl Fixture {
             ..Default::default()
         };
         let options = Options::default();
-        let (parts, outcome) = self
-            .service
-            .read(&self.server, &request, options, &ports(), 0);
+        let (parts, outcome) =
+            self.service
+                .read(&self.server, &request, options, &ports(), self.now);
         outcome.map(|()| parts.into_iter().flat_map(|part| part.entities).collect())
     }
 
-    /// Keys and data of the entries that a request reads.
+    /// Keys and data of the entries that a request reads from the memory of the chip.
     fn entries(&self, entry: TableEntry) -> Vec<TableEntry> {
+        let flags = TableFlags {
+            from_hw: true,
+            ..Default::default()
+        };
+        let entry = TableEntry {
+            table_flags: Some(flags),
+            ..entry
+        };
         let all = self.read(Kind::TableEntry(entry)).unwrap();
         let entries = all.into_iter().map(|entity| match entity.entity {
             Some(Kind::TableEntry(entry)) => entry,
@@ -194,12 +210,14 @@ impl Fixture {
         frame.extend(&src.to_be_bytes()[2..]);
         frame.extend([0x08, 0x00]);
         frame.resize(64, 0);
-        self.server.frame_in(port, &frame, 0);
+        self.server.frame_in(port, &frame, self.now);
         let mut out = Vec::new();
         while let Some(event) = self.server.poll() {
             match event {
                 Event::Output { port, .. } => out.push(port),
-                Event::Enqueue(packet) => self.server.dequeue(packet, 0, Default::default()),
+                Event::Enqueue(packet) => {
+                    self.server.dequeue(packet, self.now, Default::default());
+                }
                 _ => {}
             }
         }
