@@ -1,8 +1,10 @@
 """Runs the BfRuntime test suites of a checkout of p4lang/open-p4studio against `alfirk switch`.
 
-Needs root, for a network namespace, and the packages ptf, grpcio-tools and scapy. Nothing of the checkout is
-changed. A suite is a folder `NAME` with `NAME.p4` and `test.py`. The table that is printed has a row for each
-suite: numbers of test classes that pass and fail, and the reason of each failure below it.
+Needs root, for a network namespace, and the packages ptf, grpcio-tools, scapy and thrift. If the command
+`thrift` is installed, suites can import the types of the driver's Thrift services. Nothing of the checkout is
+changed. A suite is a folder with `test.py`. It runs on the program of the folder, or on the first one that it
+names. The table that is printed has a row for each suite: numbers of test classes that pass and fail, and the
+reason of each failure below it.
 """
 
 from __future__ import annotations
@@ -28,10 +30,27 @@ PROGRAMS = "pkgsrc/p4-examples/p4_16_programs"
 CLIENT = "pkgsrc/bf-drivers/src/bf_rt/bfruntime_grpc_client/python"
 PROTO = "pkgsrc/bf-drivers/src/bf_rt/proto/bfruntime.proto"
 UTILITIES = "pkgsrc/ptf-modules/ptf-utils"
+THRIFT = "pkgsrc/bf-drivers/pdfixed_thrift/thrift"
 PORT = 50052
-# Ports of a suite without a file of its own, or with fewer than MIN_PORTS of the first pipe.
-PORTS = range(17)
-MIN_PORTS = 4
+# How suites name programs that they load.
+PROGRAM_NAME = re.compile(r'"(\w+)"')
+# Suites take samples of sets, which Python accepts up to version 3.10.
+SAMPLE_OF_SETS = """import random
+
+_sample = random.Random.sample
+
+
+def sample(self, population, *args, **kwargs):
+    return _sample(self, list(population), *args, **kwargs)
+
+
+random.Random.sample = sample
+random.sample = random._inst.sample
+"""
+# Ports of the switch besides those that a suite names.
+PORTS = range(16)
+# Suites that choose more port numbers than a pipe has. They need no interface for the others.
+PIPES = {"tna_port_metadata": 2}
 # How PTF reports a test class, and the last line of an exception.
 RESULT = re.compile(r"^test\.(\w+)(?: \.\.\.)? ?.*?(ok|FAIL|ERROR|skipped.*)$", re.S | re.M)
 FAILURE = re.compile(r"^(?:FAIL|ERROR): test\.(\w+)\n.*?^-+\n(.*?)(?=^=+$|^-+$)", re.S | re.M)
@@ -71,6 +90,10 @@ def prepare(checkout: Path, folder: Path) -> None:
     # The client takes the messages from the module of the service, by the name of older versions of protoc.
     stub.write_text(stub.read_text().replace("bfrt__grpc_dot_bfruntime__pb2", "bfruntime__pb2"))
     (folder / "p4testutils").symlink_to(checkout / UTILITIES)
+    (folder / "sitecustomize.py").write_text(SAMPLE_OF_SETS)
+    if shutil.which("thrift"):
+        for file in sorted((checkout / THRIFT).glob("*.thrift")):
+            run("thrift", "--gen", "py", "--out", str(folder), str(file), check=False)
 
 
 @contextlib.contextmanager
@@ -92,37 +115,43 @@ def network(ports: list[int]) -> Iterator[str]:
 
 
 def ports_of(suite: Path) -> list[int]:
-    """Return the ports of a suite, of the first pipe."""
+    """Return the ports of a suite: those of the first pipe that it names, and PORTS."""
     file = suite / "ports.json"
-    if not file.exists():
-        return list(PORTS)
-    pairs = json.loads(file.read_text()).get("PortToVeth", [])
-    ports = sorted({pair["device_port"] for pair in pairs if pair["device_port"] < 64})
-    return ports if len(ports) >= MIN_PORTS else list(PORTS)
+    pairs = json.loads(file.read_text()).get("PortToVeth", []) if file.exists() else []
+    return sorted({pair["device_port"] for pair in pairs if pair["device_port"] < 64} | set(PORTS))
 
 
-def compile_program(alfirk: str, suite: Path, folder: Path) -> str | None:
-    """Compile the program of a suite; return the error, if there is one."""
-    name = suite.name
-    arch = "t2na" if name.startswith("t2na") else "tna"
-    output = [f"-o={folder / name}.json", f"--bf-rt-schema={folder / 'bf-rt.json'}"]
-    command = [*alfirk.split(), "p4c", "--arch", arch, *output, str(suite / f"{name}.p4")]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    if result.returncode == 0:
-        return None
-    return next((line for line in result.stderr.splitlines() if line.startswith("error")), "p4c fails")
+def programs_of(suite: Path) -> list[Path]:
+    """Return the programs of a suite, the one that the switch starts with first."""
+    own = suite / f"{suite.name}.p4"
+    if own.exists():
+        return [own]
+    programs = next(parent for parent in suite.parents if str(parent).endswith(PROGRAMS))
+    names = set(PROGRAM_NAME.findall((suite / "test.py").read_text()))
+    return [program for program in sorted(programs.rglob("*.p4")) if program.stem in names]
 
 
-def lay_out(suite: Path, folder: Path) -> str:
-    """Return a folder with the compiled program where suites that load it look for it."""
-    base = folder / "share"
-    profile = base / suite.name / "pipe"
+def suites_of(programs: Path) -> list[Path]:
+    """Return the folders with a test, without those whose programs are not found."""
+    folders = sorted(file.parent for file in [*programs.glob("*/test.py"), *programs.glob("*/*/test.py")])
+    return [folder for folder in folders if programs_of(folder)]
+
+
+def compile_program(alfirk: str, program: Path, base: Path) -> str | None:
+    """Compile a program to where suites that load it look for it; return the error, if there is one."""
+    name = program.stem
+    profile = base / name / "pipe"
     profile.mkdir(parents=True)
-    shutil.copy(folder / "bf-rt.json", base / suite.name)
+    arch = "t2na" if name.startswith("t2na") else "tna"
+    output = [f"-o={base / name / name}.json", f"--bf-rt-schema={base / name / 'bf-rt.json'}"]
+    command = [*alfirk.split(), "p4c", "--arch", arch, *output, str(program)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        return next((line for line in result.stderr.splitlines() if line.startswith("error")), "p4c fails")
     (profile / "context.json").write_text("{}")
     for chip in ("tofino", "tofino2"):
-        shutil.copy(folder / f"{suite.name}.json", profile / f"{chip}.bin")
-    return str(base)
+        shutil.copy(base / name / f"{name}.json", profile / f"{chip}.bin")
+    return None
 
 
 def wait_for(log: Path, text: str, seconds: float) -> bool:
@@ -139,9 +168,12 @@ def run_suite(args: argparse.Namespace, suite: Path, python: Path) -> tuple[dict
     """Run a suite; return the result of each class, and PTF's output or the reason why it did not run."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        error = compile_program(args.compiler, suite, folder)
-        if error:
-            return {}, error
+        base = folder / "share"
+        programs = programs_of(suite)
+        errors = [compile_program(args.compiler, program, base) for program in programs]
+        if errors[0]:
+            return {}, errors[0]
+        first = base / programs[0].stem / f"{programs[0].stem}.json"
         ports = ports_of(suite)
         with network(ports) as name:
             log = folder / "switch.log"
@@ -149,9 +181,7 @@ def run_suite(args: argparse.Namespace, suite: Path, python: Path) -> tuple[dict
             interfaces = [word for port in ports for word in ("-i", f"{port}@sw{port}")]
             switch = [*args.switch.split(), *interfaces, "--bfrt-server-addr", f"127.0.0.1:{PORT}"]
             with log.open("w") as output:
-                process = subprocess.Popen(
-                    [*enter, *switch, f"{folder / suite.name}.json"], stdout=output, stderr=output
-                )
+                process = subprocess.Popen([*enter, *switch, str(first)], stdout=output, stderr=output)
             try:
                 if not wait_for(log, "Server listening on", args.seconds):
                     return {}, f"the switch does not start: {log.read_text()[-300:]}"
@@ -161,7 +191,7 @@ def run_suite(args: argparse.Namespace, suite: Path, python: Path) -> tuple[dict
                     "use_pi": "False",
                     "traffic_gen": "None",
                     "test_seed": str(args.seed),
-                    "num_pipes": "1",
+                    "num_pipes": str(PIPES.get(suite.name, 1)),
                     "pkt_size": "100",
                     "port_mode": "100g",
                     "counter_byte_adjust": "0",
@@ -171,7 +201,7 @@ def run_suite(args: argparse.Namespace, suite: Path, python: Path) -> tuple[dict
                     "bfrt_grpc_port": str(PORT),
                     "drivers_test_info": "None",
                     "reboot": "none",
-                    "base_pick_path": lay_out(suite, folder),
+                    "base_pick_path": str(base),
                     "base_put_path": str(folder),
                 }
                 params = "".join(f"{key}='{value}';" for key, value in kinds.items())
@@ -234,8 +264,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as temporary:
         python = Path(temporary)
         prepare(args.checkout.resolve(), python)
-        for suite in sorted((args.checkout.resolve() / PROGRAMS).iterdir()):
-            if not (suite / f"{suite.name}.p4").exists() or (args.only and suite.name not in args.only):
+        for suite in suites_of(args.checkout.resolve() / PROGRAMS):
+            if args.only and suite.name not in args.only:
                 continue
             results, text = run_suite(args, suite, python)
             if args.output:
