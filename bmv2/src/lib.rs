@@ -42,7 +42,7 @@ pub use manage::{
 };
 pub use pre::{CloneSession, Node, NodeHandle, Pre, PreError, PreLimits, Replica, MAX_SESSION};
 pub use program::{CompileError, LoadedProgram};
-pub use switch::{Engine, RecordedFrame, Switch, SwitchOptions};
+pub use switch::{Engine, PortMode, RecordedFrame, Switch, SwitchOptions};
 pub use tables::{
     EntryHandle, EntryTarget, GroupLimits, GroupMember, KeyFault, KeyMatch, ProfileGroup,
     ProfileMember, TableEntry,
