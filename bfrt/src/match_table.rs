@@ -213,7 +213,7 @@ impl<'p> MatchTable<'p> {
             }
             return Ok(Some(EntryTarget::Action {
                 name: spec.name.clone(),
-                args: action_args(spec, values)?,
+                args: action_args(spec, values),
             }));
         }
         let id = |id: u32| values.number(id).and_then(|n| u32::try_from(n).ok());
@@ -399,15 +399,12 @@ pub(crate) fn params_of(spec: &ActionSpec) -> Params<'_> {
     params.collect()
 }
 
-/// The arguments of an action, in the order of its parameters.
-pub(crate) fn action_args(spec: &ActionSpec, values: &Values) -> Outcome<Vec<Vec<u8>>> {
+/// The arguments of an action, in the order of its parameters. A parameter without a value is 0, as on the chip.
+pub(crate) fn action_args(spec: &ActionSpec, values: &Values) -> Vec<Vec<u8>> {
     let params = params_of(spec).into_iter();
-    let args = params.map(|(id, name, _)| match values.bytes(id) {
-        Some(bytes) => Ok(bytes.to_vec()),
-        None => Err(invalid(format!(
-            "action {}: the parameter {name} has no value",
-            spec.name
-        ))),
+    let args = params.map(|(id, _, ty)| match (values.bytes(id), values.boolean(id)) {
+        (Some(bytes), _) => bytes.to_vec(),
+        (None, flag) => bytes_of(u64::from(flag.unwrap_or(false)), ty.bits().unwrap_or(8)),
     });
     args.collect()
 }

@@ -289,6 +289,23 @@ fn entry_forwards_packets_and_is_read_with_its_counter() {
 }
 
 #[test]
+fn parameter_without_a_value_is_0() {
+    let mut fixture = Fixture::new();
+    let key = KeyField {
+        field_id: 1,
+        match_type: Some(MatchType::Ternary(key_field::Ternary {
+            value: vec![0; 6],
+            mask: vec![0xff; 6],
+        })),
+    };
+    let no_data = of(table("classify"), vec![key], "mark", vec![]);
+    assert_eq!(fixture.entry(Type::Insert, no_data), Ok(()));
+    let entries = fixture.entries(of(table("classify"), vec![], "", vec![]));
+    let data = entries[0].data.as_ref().unwrap();
+    assert_eq!(data.fields, [stream(1, &[0, 0])]);
+}
+
+#[test]
 fn refusals_have_the_codes_that_clients_map_to_exceptions() {
     let mut fixture = Fixture::new();
     for dst in 0..4 {
@@ -307,15 +324,6 @@ fn refusals_have_the_codes_that_clients_map_to_exceptions() {
         ..forward(9, 1)
     };
     assert_eq!(refused(Type::Insert, unknown), Code::NotFound);
-    let key = KeyField {
-        field_id: 1,
-        match_type: Some(MatchType::Ternary(key_field::Ternary {
-            value: vec![0; 6],
-            mask: vec![0xff; 6],
-        })),
-    };
-    let no_data = of(table("classify"), vec![key], "mark", vec![]);
-    assert_eq!(refused(Type::Insert, no_data), Code::InvalidArgument);
     let wide = of(
         table("forward"),
         vec![exact(1, &[0; 6])],
