@@ -11,6 +11,8 @@ mod arrays;
 pub mod device;
 mod error;
 mod match_table;
+mod pktgen;
+mod ports;
 mod pre;
 mod profiles;
 mod program;
@@ -39,7 +41,8 @@ use alfirk_p4runtime::{
     Code, Status,
 };
 
-pub use device::{Generation, Port};
+pub use device::Generation;
+pub use ports::{Port, PortCounters};
 pub use program::Program;
 
 use error::{detail, invalid, not_found, of_batch, Outcome};
@@ -106,7 +109,8 @@ pub(crate) struct Device {
     pub generation: Generation,
     pub schema: Arc<IndexedSchema>,
     pub pre: PreState,
-    pub ports: device::PortSettings,
+    pub ports: ports::Ports,
+    pub generator: pktgen::Generator,
     pub attributes: BTreeMap<u32, Attributes>,
 }
 
@@ -116,7 +120,8 @@ impl Device {
             generation,
             schema: Arc::new(IndexedSchema::new(device::schema(generation))),
             pre: PreState::default(),
-            ports: device::PortSettings::default(),
+            ports: ports::Ports::new(generation),
+            generator: pktgen::Generator::new(generation),
             attributes: BTreeMap::new(),
         }
     }
@@ -210,7 +215,8 @@ impl Service {
 
     /// The time of the next call of [`Service::handle_timeout`], in nanoseconds; `None` if none is needed.
     pub fn poll_timeout(&self) -> Option<u64> {
-        self.next_idle_check
+        let generator = self.device.generator.poll_timeout();
+        self.next_idle_check.into_iter().chain(generator).min()
     }
 
     fn send(&mut self, stream: StreamId, update: Sent) {
@@ -475,6 +481,7 @@ impl Service {
         }
         server.swap();
         let mut writer = server.target_switch_mut();
+        writer.set_port_modes(BTreeMap::new());
         if let Ok(engine) = writer.pre_mut() {
             engine.clear_groups();
             for session in engine.sessions() {
@@ -565,8 +572,14 @@ impl Service {
         };
     }
 
+    /// Generates packets and notifies clients of idle entries, if it is time. Returns whether packets were generated.
+    pub fn handle_timeout(&mut self, server: &mut Server, now: u64) -> bool {
+        self.notify_idle(server, now);
+        self.device.generator.generate(server, now)
+    }
+
     /// Notifies clients of idle entries, if it is time.
-    pub fn handle_timeout(&mut self, server: &mut Server, now: u64) {
+    fn notify_idle(&mut self, server: &mut Server, now: u64) {
         if self.next_idle_check.is_none_or(|due| due > now) {
             return;
         }

@@ -12,6 +12,8 @@ use crate::arrays::Array;
 use crate::device;
 use crate::error::{core, invalid, not_found, unsupported, Outcome};
 use crate::match_table::{joined_values, MatchTable};
+use crate::pktgen;
+use crate::ports;
 use crate::pre::{key_u32, Entry};
 use crate::profiles::Profile;
 use crate::program::{own_name, table_of};
@@ -171,17 +173,8 @@ impl<'a> Source<'a> {
                 let ids = ids(Ok(pre.mirror_ids()))?.into_iter();
                 ids.map(|id| pre.read_mirror(table, id)).collect()
             }
-            TableType::PortConfigure => {
-                let all = self.ports.iter().map(|port| port.number).collect();
-                let ids = ids(Ok(all))?.into_iter();
-                let ports = ids.map(|id| {
-                    let port = self.ports.iter().find(|port| port.number == id);
-                    let port =
-                        port.ok_or_else(|| not_found(format!("port {id} has no interface")))?;
-                    Ok(self.device.ports.read(port))
-                });
-                ports.collect()
-            }
+            _ if pktgen::is_of_generator(table) => self.device.generator.read(table, key),
+            _ if ports::is_of_ports(table) => self.device.ports.read(table, key, self.ports),
             TableType::ParserValueSet => {
                 let all = switch.value_set(own_name(&table.name)).map_err(core)?;
                 let wanted = key.map(|key| set_value(table, key)).transpose()?;

@@ -1,5 +1,6 @@
 //! Tests of the BfRuntime server, without gRPC: requests, packets, and random messages.
 
+mod device;
 mod translation;
 
 use std::path::Path;
@@ -68,6 +69,7 @@ fn ports() -> Vec<Port> {
             number,
             interface: format!("veth{number}"),
             is_up: true,
+            ..Port::default()
         })
         .collect()
 }
@@ -77,16 +79,21 @@ struct Fixture {
     server: Server,
     service: Service,
     stream: StreamId,
+    ports: Vec<Port>,
 }
 
 impl Fixture {
     fn new() -> Fixture {
+        Fixture::with(&program().json.to_text(), schema())
+    }
+
+    /// A server that runs a program in BMv2 JSON with this schema.
+    fn with(json: &str, schema: &Schema) -> Fixture {
         let programs = Programs::default();
-        let json = program().json.to_text();
         let mut switch = Switch::new(SwitchOptions::default());
-        switch.load(programs.load(&json).unwrap());
-        let text = schema().to_text().into_bytes();
-        let known = Program::new(NAME.into(), text, json.into_bytes()).unwrap();
+        switch.load(programs.load(json).unwrap());
+        let text = schema.to_text().into_bytes();
+        let known = Program::new(NAME.into(), text, json.as_bytes().to_vec()).unwrap();
         let mut server = Server::with_programs(switch, programs.clone());
         server.observe_digests();
         let mut service = Service::new(Some(known), Generation::One, programs);
@@ -109,6 +116,7 @@ impl Fixture {
             server,
             service,
             stream,
+            ports: ports(),
         };
         let Some(Sent::Subscribe(reply)) = fixture.sent() else {
             panic!("no reply to Subscribe");
@@ -145,7 +153,8 @@ impl Fixture {
             ..Default::default()
         };
         let (server, options) = (&mut self.server, Options::default());
-        let written = self.service.write(server, &request, options, &ports(), 0);
+        let ports = &self.ports;
+        let written = self.service.write(server, &request, options, ports, 0);
         written.map(drop)
     }
 
@@ -173,7 +182,7 @@ impl Fixture {
         let options = Options::default();
         let (parts, outcome) = self
             .service
-            .read(&self.server, &request, options, &ports(), 0);
+            .read(&self.server, &request, options, &self.ports, 0);
         outcome.map(|()| parts.into_iter().flat_map(|part| part.entities).collect())
     }
 
