@@ -1,15 +1,14 @@
-//! Tables of the device, which exist without a program: their schema, and the ports.
-
-use std::collections::BTreeMap;
+//! Tables of the device, which exist without a program: their schema, and the configuration of the device.
 
 use alfirk_bf_rt_json::{
     ActionSpec, Annotation, Data, DataField, FieldType, KeyField, MatchType, Schema, Table,
     TableType, TypeName,
 };
-use alfirk_p4runtime::bfrt_proto::{data_field::Value, TableData, TableKey};
+use alfirk_p4runtime::bfrt_proto::{data_field::Value, TableData};
 
-use crate::error::{exists, not_found, Outcome};
-use crate::values::{self, bytes_of, exact_key, Values};
+use crate::pktgen;
+use crate::ports::{self, Port};
+use crate::values;
 
 /// Id of the key field of all tables of the device with a key.
 pub(crate) const KEY: u32 = 1;
@@ -70,21 +69,11 @@ pub enum Generation {
     Two,
 }
 
-/// A port of the switch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Port {
-    /// Number of the port.
-    pub number: u32,
-    /// Name of the port's interface.
-    pub interface: String,
-    /// Whether the link of the port is up.
-    pub is_up: bool,
-}
-
 /// A data field of the device: id, name, type, and whether it is a list.
-type Row = (u32, &'static str, FieldType, bool);
+pub(crate) type Row = (u32, &'static str, FieldType, bool);
 
-fn table(
+/// The schema of a table of the device.
+pub(crate) fn table(
     name: &str,
     id: u32,
     ty: TableType,
@@ -116,16 +105,22 @@ fn table(
     }
 }
 
-fn key(name: &str, ty: TypeName) -> Vec<KeyField> {
-    vec![KeyField {
-        id: KEY,
+/// A key of one exact field.
+pub(crate) fn key(name: &str, ty: TypeName) -> Vec<KeyField> {
+    vec![key_field(KEY, name, ty)]
+}
+
+/// An exact key field.
+pub(crate) fn key_field(id: u32, name: &str, ty: TypeName) -> KeyField {
+    KeyField {
+        id,
         name: name.to_owned(),
         repeated: false,
         annotations: Vec::new(),
         mandatory: true,
         match_type: MatchType::Exact,
         ty: FieldType::plain(ty),
-    }]
+    }
 }
 
 /// The schema of the device. Names and ids are those of the chip's driver; fields without a meaning for a software
@@ -158,36 +153,6 @@ pub(crate) fn schema(generation: Generation) -> Schema {
             list(10, "recirc_port_list", Uint32),
         ],
     );
-    let port = table(
-        "$PORT",
-        0xff01_0001,
-        TableType::PortConfigure,
-        256,
-        key("$DEV_PORT", Uint32),
-        vec![
-            (1, "$SPEED", FieldType::choice(&SPEEDS), false),
-            (2, "$FEC", FieldType::choice(&FECS), false),
-            (3, "$N_LANES", of(Uint32).with_default(1), false),
-            (4, "$PORT_ENABLE", of(Bool).with_default(false), false),
-            (
-                5,
-                "$AUTO_NEGOTIATION",
-                FieldType::choice(&NEGOTIATIONS),
-                false,
-            ),
-            (6, "$LOOPBACK_MODE", FieldType::choice(&LOOPBACKS), false),
-            (7, "$TX_MTU", of(Uint32).with_default(10240), false),
-            (8, "$RX_MTU", of(Uint32).with_default(10240), false),
-            one(21, "$IS_VALID", Bool),
-            one(22, "$IS_INTERNAL", Bool),
-            one(25, "$PORT_UP", Bool),
-            (26, "$PORT_NAME", of(TypeName::String), false),
-        ],
-    );
-    let port = Table {
-        attributes: vec!["port_status_notif_cb".to_owned()],
-        ..port
-    };
     let group = table(
         "$pre.mgid",
         0xff02_0001,
@@ -270,19 +235,13 @@ pub(crate) fn schema(generation: Generation) -> Schema {
             one(PRE_PORT_COPY_TO_CPU, "$COPY_TO_CPU_PORT_ENABLE", Bool),
         ],
     );
+    let mut tables = vec![configuration];
+    tables.extend(ports::tables(generation));
+    tables.extend(pktgen::tables(generation));
+    tables.extend([group, node, ecmp, lag, prune, pre_port, mirror()]);
     Schema {
         schema_version: None,
-        tables: vec![
-            configuration,
-            port,
-            group,
-            node,
-            ecmp,
-            lag,
-            prune,
-            pre_port,
-            mirror(),
-        ],
+        tables,
         learn_filters: Vec::new(),
     }
 }
@@ -336,34 +295,6 @@ fn mirror() -> Table {
     }
 }
 
-const SPEEDS: [&str; 9] = [
-    "BF_SPEED_NONE",
-    "BF_SPEED_1G",
-    "BF_SPEED_10G",
-    "BF_SPEED_25G",
-    "BF_SPEED_40G",
-    "BF_SPEED_50G",
-    "BF_SPEED_100G",
-    "BF_SPEED_200G",
-    "BF_SPEED_400G",
-];
-const FECS: [&str; 5] = [
-    "BF_FEC_TYP_NONE",
-    "BF_FEC_TYP_FIRECODE",
-    "BF_FEC_TYP_REED_SOLOMON",
-    "BF_FEC_TYP_FC",
-    "BF_FEC_TYP_RS",
-];
-const NEGOTIATIONS: [&str; 3] = ["PM_AN_DEFAULT", "PM_AN_FORCE_ENABLE", "PM_AN_FORCE_DISABLE"];
-const LOOPBACKS: [&str; 6] = [
-    "BF_LPBK_NONE",
-    "BF_LPBK_MAC_NEAR",
-    "BF_LPBK_MAC_FAR",
-    "BF_LPBK_PCS_NEAR",
-    "BF_LPBK_SERDES_NEAR",
-    "BF_LPBK_SERDES_FAR",
-];
-
 /// The configuration of the device, which clients read before they use ports.
 pub(crate) fn configuration(generation: Generation, ports: &[Port]) -> TableData {
     let number = |id, value| values::number_field(id, value, 32);
@@ -387,77 +318,5 @@ pub(crate) fn configuration(generation: Generation, ports: &[Port]) -> TableData
     TableData {
         action_id: 0,
         fields,
-    }
-}
-
-/// Settings of ports, which clients wrote. They do not change the ports.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct PortSettings(BTreeMap<u32, TableData>);
-
-impl PortSettings {
-    /// Writes an entry of `$PORT`.
-    pub fn write(
-        &mut self,
-        table: &Table,
-        number: u32,
-        data: &TableData,
-        ports: &[Port],
-        is_new: bool,
-    ) -> Outcome {
-        Values::new(table, &[], data)?;
-        let is_attached = ports.iter().any(|port| port.number == number);
-        if is_new && self.0.contains_key(&number) {
-            return Err(exists(format!("port {number} was added already")));
-        }
-        if !is_attached {
-            return Err(not_found(format!("port {number} has no interface")));
-        }
-        let own = self.0.entry(number).or_default();
-        for field in &data.fields {
-            own.fields.retain(|old| old.field_id != field.field_id);
-            own.fields.push(field.clone());
-        }
-        Ok(())
-    }
-
-    /// Deletes the settings of a port.
-    pub fn delete(&mut self, number: u32) -> Outcome {
-        match self.0.remove(&number) {
-            Some(_) => Ok(()),
-            None => Err(not_found(format!("port {number} was not added"))),
-        }
-    }
-
-    /// An entry of `$PORT`.
-    pub fn read(&self, port: &Port) -> (TableKey, TableData) {
-        let text = |id, text: &str| values::field(id, Value::StrVal(text.to_owned()));
-        let flag = |id, value| values::field(id, Value::BoolVal(value));
-        let mut fields = vec![
-            text(1, "BF_SPEED_10G"),
-            text(2, "BF_FEC_TYP_NONE"),
-            values::number_field(3, 1, 32),
-            flag(4, true),
-            text(5, "PM_AN_DEFAULT"),
-            text(6, "BF_LPBK_NONE"),
-            values::number_field(7, 10240, 32),
-            values::number_field(8, 10240, 32),
-        ];
-        if let Some(own) = self.0.get(&port.number) {
-            for field in &own.fields {
-                fields.retain(|old| old.field_id != field.field_id);
-                fields.push(field.clone());
-            }
-        }
-        fields.extend([
-            flag(21, true),
-            flag(22, false),
-            flag(25, port.is_up),
-            text(26, &port.interface),
-        ]);
-        let data = TableData {
-            action_id: 0,
-            fields,
-        };
-        (exact_key(KEY, bytes_of(u64::from(port.number), 32)), data)
     }
 }

@@ -15,6 +15,8 @@ mod error;
 mod idle;
 mod match_table;
 mod port_metadata;
+mod pktgen;
+mod ports;
 mod pre;
 mod profiles;
 mod program;
@@ -44,7 +46,8 @@ use alfirk_p4runtime::{
     Code, Status,
 };
 
-pub use device::{Generation, Port};
+pub use device::Generation;
+pub use ports::{Port, PortCounters};
 pub use program::Program;
 
 use attributes::Attributes;
@@ -103,7 +106,8 @@ pub(crate) struct Device {
     pub generation: Generation,
     pub schema: Arc<IndexedSchema>,
     pub pre: PreState,
-    pub ports: device::PortSettings,
+    pub ports: ports::Ports,
+    pub generator: pktgen::Generator,
     pub attributes: BTreeMap<u32, Attributes>,
     pub copies: Copies,
     /// Ageing of the entries of tables, by table id.
@@ -132,7 +136,8 @@ impl Device {
             generation,
             schema: Arc::new(IndexedSchema::new(device::schema(generation))),
             pre: PreState::default(),
-            ports: device::PortSettings::default(),
+            ports: ports::Ports::new(generation),
+            generator: pktgen::Generator::new(generation),
             attributes: BTreeMap::new(),
             copies: Copies::default(),
             ageing: BTreeMap::new(),
@@ -228,7 +233,8 @@ impl Service {
 
     /// The time of the next call of [`Service::handle_timeout`], in nanoseconds; `None` if none is needed.
     pub fn poll_timeout(&self) -> Option<u64> {
-        self.next_idle_check
+        let generator = self.device.generator.poll_timeout();
+        self.next_idle_check.into_iter().chain(generator).min()
     }
 
     fn send(&mut self, stream: StreamId, update: Sent) {
@@ -504,6 +510,7 @@ impl Service {
         }
         server.swap();
         let mut writer = server.target_switch_mut();
+        writer.set_port_modes(BTreeMap::new());
         if let Ok(engine) = writer.pre_mut() {
             engine.clear_groups();
             for session in engine.sessions() {
@@ -585,8 +592,14 @@ impl Service {
         self.next_idle_check = next.map(|next| due.unwrap_or(next));
     }
 
+    /// Generates packets and notifies clients of idle entries, if it is time. Returns whether packets were generated.
+    pub fn handle_timeout(&mut self, server: &mut Server, now: u64) -> bool {
+        self.notify_idle(server, now);
+        self.device.generator.generate(server, now)
+    }
+
     /// Notifies clients of idle entries, if it is time.
-    pub fn handle_timeout(&mut self, server: &mut Server, now: u64) {
+    fn notify_idle(&mut self, server: &mut Server, now: u64) {
         if self.next_idle_check.is_none_or(|due| due > now) {
             return;
         }

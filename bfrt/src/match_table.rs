@@ -190,8 +190,7 @@ impl<'p> MatchTable<'p> {
         self.set_filters(switch, handle, &values)
     }
 
-    /// The data of a request, with arguments for the parameters that it does not have: the old ones if the action stays,
-    /// else zeros.
+    /// The data of a request, with the old arguments of parameters that it does not have, if the action stays.
     fn completed(&self, data: &TableData, old: &EntryTarget) -> TableData {
         let mut all = data.clone();
         let old = self.target_data(old);
@@ -200,20 +199,6 @@ impl<'p> MatchTable<'p> {
                 let is_same = |new: &DataField| new.field_id == field.field_id;
                 if data.action_id != 0 && !data.fields.iter().any(is_same) {
                     all.fields.push(field);
-                }
-            }
-        }
-        self.with_zeros(&all)
-    }
-
-    /// The data of a request, with zeros for the parameters of its action that it does not have.
-    pub fn with_zeros(&self, data: &TableData) -> TableData {
-        let mut all = data.clone();
-        if let Ok(spec) = self.spec(data.action_id) {
-            for (id, _, ty) in params_of(spec) {
-                if !data.fields.iter().any(|field| field.field_id == id) {
-                    let zero = values::number_field(id, 0, ty.bits().unwrap_or(8));
-                    all.fields.push(zero);
                 }
             }
         }
@@ -268,7 +253,7 @@ impl<'p> MatchTable<'p> {
             }
             return Ok(Some(EntryTarget::Action {
                 name: spec.name.clone(),
-                args: action_args(spec, values)?,
+                args: action_args(spec, values),
             }));
         }
         let id = |id: u32| values.number(id).and_then(|n| u32::try_from(n).ok());
@@ -525,15 +510,12 @@ pub(crate) fn params_of(spec: &ActionSpec) -> Params<'_> {
     params.collect()
 }
 
-/// The arguments of an action, in the order of its parameters.
-pub(crate) fn action_args(spec: &ActionSpec, values: &Values) -> Outcome<Vec<Vec<u8>>> {
+/// The arguments of an action, in the order of its parameters. A parameter without a value is 0, as on the chip.
+pub(crate) fn action_args(spec: &ActionSpec, values: &Values) -> Vec<Vec<u8>> {
     let params = params_of(spec).into_iter();
-    let args = params.map(|(id, name, _)| match values.bytes(id) {
-        Some(bytes) => Ok(bytes.to_vec()),
-        None => Err(invalid(format!(
-            "action {}: the parameter {name} has no value",
-            spec.name
-        ))),
+    let args = params.map(|(id, _, ty)| match (values.bytes(id), values.boolean(id)) {
+        (Some(bytes), _) => bytes.to_vec(),
+        (None, flag) => bytes_of(u64::from(flag.unwrap_or(false)), ty.bits().unwrap_or(8)),
     });
     args.collect()
 }

@@ -47,7 +47,7 @@ impl<'p> Profile<'p> {
         Ok(ProfileMember {
             id,
             action: spec.name.clone(),
-            args: action_args(spec, &values)?,
+            args: action_args(spec, &values),
         })
     }
 

@@ -14,7 +14,9 @@ use crate::copies::has_volatile_fields;
 use crate::device;
 use crate::error::{core, invalid, not_found, unsupported, Outcome};
 use crate::match_table::{handle_of, joined_values, MatchTable, DEFAULT_HANDLE};
+use crate::pktgen;
 use crate::port_metadata::PortMetadata;
+use crate::ports;
 use crate::pre::{key_u32, Entry};
 use crate::profiles::Profile;
 use crate::program::{own_name, table_of};
@@ -225,18 +227,9 @@ impl<'a> Source<'a> {
                 let ids = ids(Ok(pre.mirror_ids()))?.into_iter();
                 ids.map(|id| pre.read_mirror(table, id)).collect()
             }
-            TableType::PortConfigure => {
-                let all = self.ports.iter().map(|port| port.number).collect();
-                let ids = ids(Ok(all))?.into_iter();
-                let ports = ids.map(|id| {
-                    let port = self.ports.iter().find(|port| port.number == id);
-                    let port =
-                        port.ok_or_else(|| not_found(format!("port {id} has no interface")))?;
-                    Ok(self.device.ports.read(port))
-                });
-                ports.collect()
-            }
             TableType::PortMetadata => PortMetadata::new(table).read(switch, key),
+            _ if pktgen::is_of_generator(table) => self.device.generator.read(table, key),
+            _ if ports::is_of_ports(table) => self.device.ports.read(table, key, self.ports),
             TableType::ParserValueSet => {
                 let all = switch.value_set(own_name(&table.name)).map_err(core)?;
                 let wanted = key.map(|key| set_value(table, key)).transpose()?;

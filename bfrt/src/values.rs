@@ -210,6 +210,8 @@ fn check_type(value: &Value, ty: &FieldType, repeated: bool, what: &str) -> Outc
         | (Value::BoolVal(_), TypeName::Bool, false)
         | (Value::BoolArrVal(_), TypeName::Bool, true)
         | (Value::StrArrVal(_), TypeName::String, true)
+        // A list of bytes is one value, such as a packet.
+        | (Value::Stream(_), TypeName::Bytes, true)
         | (Value::ContainerArrVal(_), _, true) => true,
         (Value::StrVal(text), TypeName::String, false) => {
             let choices = ty.choices.as_ref();

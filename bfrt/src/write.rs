@@ -16,8 +16,10 @@ use crate::copies;
 use crate::device;
 use crate::error::{core, invalid, not_found, unsupported, Outcome};
 use crate::match_table::MatchTable;
+use crate::pktgen;
 use crate::port_metadata::PortMetadata;
-use crate::pre::{key_u32, Write};
+use crate::ports;
+use crate::pre::Write;
 use crate::profiles::Profile;
 use crate::program::{own_name, table_of};
 use crate::scope::pipe_of;
@@ -136,7 +138,7 @@ impl Target<'_> {
                         if kind == Type::InsertOrModify
                             && status.canonical_code() == Code::NotFound =>
                     {
-                        return self.insert(&found, key, &found.with_zeros(data));
+                        return self.insert(&found, key, data);
                     }
                     Err(status) => return Err(status),
                 }
@@ -309,12 +311,20 @@ impl Target<'_> {
             }
             TableType::MirrorCfg if is_delete => pre.delete_mirror(switch, table, named),
             TableType::MirrorCfg => pre.write_mirror(switch, table, named, data, is_new),
-            TableType::PortConfigure => {
-                let number = key_u32(table, named)?;
-                let settings = &mut self.device.ports;
+            _ if ports::is_of_ports(table) => {
+                let own = &mut self.device.ports;
                 match is_delete {
-                    true => settings.delete(number),
-                    false => settings.write(table, number, data, self.ports, is_new),
+                    true => own.delete(table, key, self.ports)?,
+                    false => own.write(table, named, data, self.ports, is_new)?,
+                }
+                self.switch.set_port_modes(self.device.ports.modes());
+                Ok(())
+            }
+            _ if pktgen::is_of_generator(table) => {
+                let generator = &mut self.device.generator;
+                match is_delete {
+                    true => generator.reset(table, key),
+                    false => generator.write(table, named, data, self.now),
                 }
             }
             TableType::ParserValueSet => self.value_set(table, named, is_delete),
@@ -407,6 +417,12 @@ impl Target<'_> {
                 let mut all = ids.map(|id| pre.delete_mirror(switch, table, &key_of(id)));
                 all.try_for_each(|outcome| outcome)
             }
+            _ if ports::is_of_ports(table) => {
+                self.device.ports.delete(table, None, self.ports)?;
+                self.switch.set_port_modes(self.device.ports.modes());
+                Ok(())
+            }
+            _ if pktgen::is_of_generator(table) => self.device.generator.reset(table, None),
             TableType::ParserValueSet => switch
                 .set_value_set(own_name(&table.name), &[])
                 .map_err(core),

@@ -26,6 +26,8 @@ pub enum DropReason {
     TooLong,
     /// The queue of the packet's port was full. Only traces have this reason; the owner of the queues counts such packets.
     QueueFull,
+    /// The port of a chip was disabled by the control plane.
+    PortDisabled,
     /// No program is loaded, or the program was replaced while the packet was queued.
     NoProgram,
 }
@@ -45,6 +47,7 @@ impl DropReason {
             DropReason::TooManyCopies => "too_many_copies",
             DropReason::TooLong => "too_long",
             DropReason::QueueFull => "queue_full",
+            DropReason::PortDisabled => "port_disabled",
             DropReason::NoProgram => "no_program",
         }
     }

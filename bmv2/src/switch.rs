@@ -8,6 +8,7 @@ mod direct;
 mod exchange;
 mod frames;
 mod pool;
+mod port_modes;
 mod recording;
 
 use crate::choices::{undefined_words, Choice, Choices};
@@ -32,6 +33,8 @@ use alfirk_packet_io::frame::SplitFrame;
 use direct::DirectPorts;
 pub use frames::RecordedFrame;
 pub(crate) use pool::Pool;
+pub use port_modes::PortMode;
+use port_modes::PortModes;
 use recording::Recording;
 use std::sync::Arc;
 
@@ -124,6 +127,7 @@ pub struct Switch {
     recording: Recording,
     pool: Pool,
     direct: DirectPorts,
+    port_modes: PortModes,
     /// Coverage of previous programs.
     covered: History,
 }
@@ -145,6 +149,7 @@ pub(crate) struct Processor<'a> {
     drop_port: u32,
     pub cpu_port: Option<u32>,
     pub priority_queues: u32,
+    pub port_modes: &'a PortModes,
     /// Number of recirculated frames in this call of the switch.
     pub recirculated: u32,
     generation: u64,
@@ -163,6 +168,7 @@ impl Switch {
             recording: Recording::default(),
             pool: Pool::default(),
             direct: DirectPorts::default(),
+            port_modes: PortModes::default(),
             covered: History::default(),
         }
     }
@@ -257,6 +263,7 @@ impl Switch {
             recording: self.recording.clone(),
             pool: self.pool.fork(),
             direct: self.direct.clone(),
+            port_modes: self.port_modes.clone(),
             covered: self.covered.copy(),
         }
     }
@@ -305,6 +312,7 @@ impl Switch {
             drop_port: self.options.drop_port,
             cpu_port: self.options.cpu_port,
             priority_queues: self.options.priority_queues,
+            port_modes: &self.port_modes,
             recirculated: 0,
             generation: self.generation,
             direct: Some(&self.direct),

@@ -8,7 +8,8 @@
 //! - The depth of queues is in packets, not in cells.
 //! - `ucast_egress_port` is 0x1ff until a program assigns it; a packet that has this value at the end is not sent.
 //! - Metadata is initially zero, and fields are never invalid, except `mirror_type`, `resubmit_type` and `digest_type`: these equal no
-//!   value until a program assigns them.
+//!   value until a program assigns them. A multicast group of 0 means no group, as long as there is no group 0. If there is one, the
+//!   fields are 0xffff until a program assigns them, and that value means no group.
 
 use crate::drop_reason::DropReason;
 use crate::effects::{get, set, set_unassigned, Effects, Output, Packet, QueueState, Queued};
@@ -17,12 +18,19 @@ use crate::exec::parse::{log, parse_with};
 use crate::frame::SharedFrame;
 use crate::pre::{CloneSession, Replica, Selection};
 use crate::program::{Chip, Gress, Meta, Tofino};
+use crate::state::State;
 use crate::steps::Step;
-use crate::switch::Processor;
+use crate::switch::{PortMode, Processor};
 use crate::trace::TraceEvent;
 
 /// Value of `ucast_egress_port` by which the packet has no egress port.
 const NO_PORT: u64 = 0x1ff;
+
+/// Bytes of the frame check sequence, which are part of `pkt_length`.
+const CHECK_SEQUENCE: usize = 4;
+
+/// Multicast group of a packet without one, if there is a group 0.
+const NO_GROUP: u64 = 0xffff;
 
 /// Bits of Tofino's `drop_ctl` metadata field.
 mod drop {
@@ -39,6 +47,9 @@ mod parser_error {
     pub const TIMEOUT: u64 = 0x0008;
 }
 
+/// Distance between the numbers of a port in two neighbouring pipes.
+const PORTS_PER_PIPE: u32 = 128;
+
 /// Maximum number of resubmissions per packet, and of recirculations without a queue. The chip has no limit, but
 /// processes other packets between them.
 const MAX_ROUNDS: u32 = 1000;
@@ -53,11 +64,12 @@ impl Chip {
         }
     }
 
-    /// Returns whether a port recirculates: ports of the first pipe whose packets enter ingress again.
+    /// Returns whether a port recirculates: ports of each pipe whose packets enter ingress again.
     fn recirculates(self, port: u32) -> bool {
+        let of_pipe = port % PORTS_PER_PIPE;
         match self {
-            Chip::Tofino => (68..72).contains(&port),
-            Chip::Tofino2 => (6..8).contains(&port),
+            Chip::Tofino => (68..72).contains(&of_pipe),
+            Chip::Tofino2 => (6..8).contains(&of_pipe),
         }
     }
 }
@@ -66,6 +78,14 @@ impl Chip {
 fn copy_start(from: &[u8], to: &mut [u8]) {
     let bytes = from.len().min(to.len());
     to[..bytes].copy_from_slice(&from[..bytes]);
+}
+
+/// Value of a multicast group's field by which the packet has no group.
+fn no_group(state: &State) -> u64 {
+    match state.pre.replicas(0) {
+        Some(_) => NO_GROUP,
+        None => 0,
+    }
 }
 
 /// Length in bytes of the ingress intrinsic metadata, if a program does not declare it.
@@ -81,6 +101,10 @@ impl Processor<'_> {
         now: u64,
         fx: &mut Effects,
     ) {
+        if self.port_modes.get(&port) == Some(&PortMode::Disabled) {
+            fx.dropped.push(DropReason::PortDisabled);
+            return;
+        }
         let mut front = vec![0; tofino.chip.port_metadata_bytes()];
         if let Some(metadata) = self.state.port_metadata.get(&port) {
             copy_start(metadata, &mut front);
@@ -123,6 +147,9 @@ impl Processor<'_> {
         for kind in [md.mirror_type, md.resubmit_type, md.digest_type] {
             set_unassigned(words, kind);
         }
+        let no_group = no_group(self.state);
+        set(words, md.mcast_grp_a, no_group);
+        set(words, md.mcast_grp_b, no_group);
         if let Some(recorder) = &mut self.state.recorder {
             packet.ctx.number = number.unwrap_or_else(|| recorder.begin(frame));
             packet.ctx.copy = match number {
@@ -202,8 +229,9 @@ impl Processor<'_> {
                     rid: 0,
                 });
             }
+            let no_group = no_group(self.state);
             for group in [md.mcast_grp_a, md.mcast_grp_b].map(of) {
-                if group == 0 {
+                if group == no_group {
                     continue;
                 }
                 let group = group as u32;
@@ -242,6 +270,7 @@ impl Processor<'_> {
             return self.drop(packet, reason, fx);
         }
         let (number, now) = (packet.ctx.number, packet.ctx.now);
+        let received = packet.ctx.ingress_length;
         self.pool.recycle(packet);
         if bypass {
             for replica in replicas {
@@ -255,19 +284,20 @@ impl Processor<'_> {
                 tofino,
                 replica,
                 queue,
-                SharedFrame::clone(&frame),
+                (SharedFrame::clone(&frame), received),
                 (number, now),
                 fx,
             );
         }
     }
 
+    /// Enqueues a packet for a port. `received`: bytes that the packet had when it was received, before the ingress deparser.
     fn tofino_enqueue(
         &mut self,
         tofino: &Tofino,
         replica: Replica,
         queue: u8,
-        frame: SharedFrame,
+        (frame, received): (SharedFrame, usize),
         (number, now): (u64, u64),
         fx: &mut Effects,
     ) {
@@ -278,6 +308,8 @@ impl Processor<'_> {
         self.number_copy(&mut copy, number);
         let md = &tofino.egress_metadata;
         set(&mut copy.words, md.egress_rid, u64::from(replica.rid));
+        let bytes = received + CHECK_SEQUENCE;
+        set(&mut copy.words, md.pkt_length, bytes as u64);
         self.enqueue(replica.port, Some(queue), copy, fx);
     }
 
@@ -312,7 +344,8 @@ impl Processor<'_> {
         let frame = self.pool.frame(&bytes);
         let of = (packet.ctx.number, packet.ctx.now);
         for replica in copies {
-            self.tofino_enqueue(tofino, replica, queue, SharedFrame::clone(&frame), of, fx);
+            let frame = (SharedFrame::clone(&frame), bytes.len());
+            self.tofino_enqueue(tofino, replica, queue, frame, of, fx);
         }
         self.select(packet);
     }
@@ -345,7 +378,6 @@ impl Processor<'_> {
         let waited = now.saturating_sub(queue.enq_timestamp);
         set(words, md.deq_timedelta, waited);
         set(words, md.egress_qid, u64::from(priority));
-        set(words, md.pkt_length, frame.len() as u64);
         set(words, md.global_tstamp, now);
         set_unassigned(words, md.mirror_type);
         if let Some(recorder) = &mut self.state.recorder {
@@ -382,9 +414,17 @@ impl Processor<'_> {
         self.send(tofino, port, bytes, now, fx);
     }
 
-    /// Sends a frame to a port, or recirculates it if the port is a recirculation port.
+    /// Sends a frame to a port, or recirculates it if the port is a recirculation port or in loopback.
     fn send(&mut self, tofino: &Tofino, port: u32, frame: Vec<u8>, now: u64, fx: &mut Effects) {
-        if tofino.chip.recirculates(port) {
+        let mode = self.port_modes.get(&port).copied();
+        if mode == Some(PortMode::Disabled) {
+            self.record(|| TraceEvent::Dropped {
+                reason: DropReason::PortDisabled.name(),
+            });
+            fx.dropped.push(DropReason::PortDisabled);
+            return;
+        }
+        if mode == Some(PortMode::Loopback) || tofino.chip.recirculates(port) {
             if frame.len() > crate::switch::MAX_RECIRCULATED {
                 fx.dropped.push(DropReason::TooLong);
                 return;

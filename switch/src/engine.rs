@@ -218,7 +218,7 @@ impl Engine {
                 self.drain(now);
             }
             if let Some(BfRt { service, .. }) = &mut self.bfrt {
-                service.handle_timeout(&mut self.server, now);
+                self.has_more_events |= service.handle_timeout(&mut self.server, now);
             }
             if self.is_debugged() {
                 self.send_expired(now);
@@ -309,9 +309,16 @@ impl Engine {
 
     /// Processes a received frame: link, capture, log, and the pipeline.
     fn take_frame(&mut self, number: u32, frame: Vec<u8>, now: u64) {
-        let Some(Port { link, capture, .. }) = self.ports.get_mut(&number) else {
+        let Some(Port {
+            link,
+            capture,
+            counters,
+            ..
+        }) = self.ports.get_mut(&number)
+        else {
             return;
         };
+        counters.received_bytes += frame.len() as u64;
         if link.loses(Direction::In, &frame) {
             return;
         }
@@ -345,7 +352,9 @@ impl Engine {
                 return;
             };
             let server = &mut self.server;
+            let received_bytes = &mut counters.received_bytes;
             let taken = socket.take(&mut self.batch, |frame| {
+                *received_bytes += frame.len() as u64;
                 if link.loses(Direction::In, frame) {
                     return;
                 }
@@ -481,6 +490,7 @@ impl Engine {
             return;
         };
         self.dump.sending(number, &frame);
+        port.counters.sent_bytes += frame.len() as u64;
         if !port.link.is_plain() {
             let since = port.queued_since.take().unwrap_or(now);
             port.link.push(since, frame);
@@ -549,6 +559,7 @@ impl Engine {
                 sent,
                 unsent,
                 malformed,
+                ..
             } = port.counters;
             info!(
                 port = port.number,

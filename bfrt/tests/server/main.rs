@@ -1,6 +1,7 @@
 //! Tests of the BfRuntime server, without gRPC: requests, packets, and random messages.
 
 mod chip;
+mod device;
 mod translation;
 
 use std::path::Path;
@@ -69,6 +70,7 @@ fn ports() -> Vec<Port> {
             number,
             interface: format!("veth{number}"),
             is_up: true,
+            ..Port::default()
         })
         .collect()
 }
@@ -80,16 +82,21 @@ struct Fixture {
     stream: StreamId,
     /// Time of requests and packets in nanoseconds.
     now: u64,
+    ports: Vec<Port>,
 }
 
 impl Fixture {
     fn new() -> Fixture {
+        Fixture::with(&program().json.to_text(), schema())
+    }
+
+    /// A server that runs a program in BMv2 JSON with this schema.
+    fn with(json: &str, schema: &Schema) -> Fixture {
         let programs = Programs::default();
-        let json = program().json.to_text();
         let mut switch = Switch::new(SwitchOptions::default());
-        switch.load(programs.load(&json).unwrap());
-        let text = schema().to_text().into_bytes();
-        let known = Program::new(NAME.into(), text, json.into_bytes()).unwrap();
+        switch.load(programs.load(json).unwrap());
+        let text = schema.to_text().into_bytes();
+        let known = Program::new(NAME.into(), text, json.as_bytes().to_vec()).unwrap();
         let mut server = Server::with_programs(switch, programs.clone());
         server.observe_digests();
         let mut service = Service::new(Some(known), Generation::One, programs);
@@ -115,6 +122,7 @@ impl Fixture {
             service,
             stream,
             now: 0,
+            ports: ports(),
         };
         let Some(Sent::Subscribe(reply)) = fixture.sent() else {
             panic!("no reply to Subscribe");
@@ -151,9 +159,10 @@ impl Fixture {
             ..Default::default()
         };
         let (server, options) = (&mut self.server, Options::default());
+        let ports = &self.ports;
         let written = self
             .service
-            .write(server, &request, options, &ports(), self.now);
+            .write(server, &request, options, ports, self.now);
         written.map(drop)
     }
 
@@ -181,7 +190,7 @@ impl Fixture {
         let options = Options::default();
         let (parts, outcome) =
             self.service
-                .read(&self.server, &request, options, &ports(), self.now);
+                .read(&self.server, &request, options, &self.ports, self.now);
         outcome.map(|()| parts.into_iter().flat_map(|part| part.entities).collect())
     }
 
@@ -307,6 +316,23 @@ fn entry_forwards_packets_and_is_read_with_its_counter() {
 }
 
 #[test]
+fn parameter_without_a_value_is_0() {
+    let mut fixture = Fixture::new();
+    let key = KeyField {
+        field_id: 1,
+        match_type: Some(MatchType::Ternary(key_field::Ternary {
+            value: vec![0; 6],
+            mask: vec![0xff; 6],
+        })),
+    };
+    let no_data = of(table("classify"), vec![key], "mark", vec![]);
+    assert_eq!(fixture.entry(Type::Insert, no_data), Ok(()));
+    let entries = fixture.entries(of(table("classify"), vec![], "", vec![]));
+    let data = entries[0].data.as_ref().unwrap();
+    assert_eq!(data.fields, [stream(1, &[0, 0])]);
+}
+
+#[test]
 fn refusals_have_the_codes_that_clients_map_to_exceptions() {
     let mut fixture = Fixture::new();
     for dst in 0..4 {
@@ -325,15 +351,6 @@ fn refusals_have_the_codes_that_clients_map_to_exceptions() {
         ..forward(9, 1)
     };
     assert_eq!(refused(Type::Insert, unknown), Code::NotFound);
-    let key = KeyField {
-        field_id: 1,
-        match_type: Some(MatchType::Ternary(key_field::Ternary {
-            value: vec![0; 6],
-            mask: vec![0xff; 6],
-        })),
-    };
-    let no_data = of(table("classify"), vec![key], "mark", vec![]);
-    assert_eq!(refused(Type::Insert, no_data), Code::InvalidArgument);
     let wide = of(
         table("forward"),
         vec![exact(1, &[0; 6])],

@@ -1,12 +1,12 @@
 //! Requests of BfRuntime on the thread that owns the switch.
 
-use alfirk_bfrt::{Port as BfRtPort, Service, StreamId};
+use alfirk_bfrt::{Port as BfRtPort, PortCounters as BfRtCounters, Service, StreamId};
 use alfirk_p4runtime::bfrt_proto::StreamMessageResponse;
 use rustc_hash::FxHashMap;
 use tokio::sync::mpsc;
 use tracing::{debug, info, warn};
 
-use super::Engine;
+use super::{Engine, PortCounters};
 use crate::bfrt::BfRtCommand;
 
 /// The BfRuntime server with the queues of its streams.
@@ -33,12 +33,18 @@ impl Engine {
                 number: port.number,
                 interface: port.interface.clone(),
                 is_up: !self.server.is_down(port.number),
+                counters: counters(port.counters),
             })
             .collect()
     }
 
     /// Executes a request. Replies to clients that have disconnected are dropped.
     pub(super) fn handle_bfrt(&mut self, command: BfRtCommand, now: u64) {
+        if matches!(command, BfRtCommand::Read(..)) {
+            // Port statistics are up to date.
+            self.wait_for_send_thread();
+            self.count_not_received();
+        }
         let ports = self.bfrt_ports();
         let Some(BfRt { service, streams }) = &mut self.bfrt else {
             return;
@@ -95,5 +101,18 @@ impl Engine {
                 }
             }
         }
+    }
+}
+
+/// The counters of a port as BfRuntime shows them.
+fn counters(port: PortCounters) -> BfRtCounters {
+    BfRtCounters {
+        received: port.received.saturating_sub(port.malformed),
+        received_bytes: port.received_bytes,
+        malformed: port.malformed,
+        not_received: port.not_received,
+        sent: port.sent,
+        sent_bytes: port.sent_bytes,
+        unsent: port.unsent,
     }
 }

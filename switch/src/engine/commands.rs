@@ -188,6 +188,7 @@ impl Engine {
             Command::Frame(number, frame) => {
                 if let Some(port) = self.ports.get_mut(&number) {
                     port.counters.received += 1;
+                    port.counters.received_bytes += frame.len() as u64;
                     self.dump.received(number, &frame);
                     trace!(port = number, bytes = frame.len(), "frame in");
                     if !(self.is_debugged() && self.record_frame(number, &frame, now)) {

@@ -30,10 +30,14 @@ pub(super) const WRITABLE: u64 = 1 << 34;
 pub struct PortCounters {
     /// Frames received from the interface.
     pub received: u64,
+    /// Bytes of valid frames received from the interface.
+    pub received_bytes: u64,
     /// Frames dropped because the receive ring was full.
     pub not_received: u64,
     /// Frames sent to the interface.
     pub sent: u64,
+    /// Bytes of frames handed to the interface.
+    pub sent_bytes: u64,
     /// Frames that the kernel rejected, or that were sent to a port that is down.
     pub unsent: u64,
     /// Frames dropped because their offload metadata (`virtio_net_hdr`) contradicted their contents.
