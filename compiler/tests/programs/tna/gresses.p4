@@ -133,6 +133,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
     CRCPolynomial<bit<16>>(16w0x1021, false, false, false, 16w0xffff, 16w0) ccitt;
     Hash<bit<16>>(HashAlgorithm_t.CUSTOM, ccitt) crc;
     Hash<bit<8>>(HashAlgorithm_t.IDENTITY) lowest;
+    Hash<bit<64>>(HashAlgorithm_t.CRC64) wide;
     Counter<bit<32>, bit<8>>(16, CounterType_t.PACKETS) seen;
 
     action send() { ig_tm_md.ucast_egress_port = (PortId_t)hdr.op.a; }
@@ -211,6 +212,9 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
             hdr.bridge.setInvalid();
             hdr.bridge.note = hdr.op.b;
             hdr.bridge.setValid();
+        } else if (hdr.op.code == 15) {
+            ig_tm_md.ucast_egress_port = 1;
+            hdr.op.b = (bit<16>)wide.get({ hdr.op.a });
         } else if (hdr.op.code == 14) {
             // A type of 0 differs from none.
             ig_tm_md.ucast_egress_port = 1;

@@ -405,9 +405,10 @@ impl Lowering<'_> {
         let extended = flag("extended");
         let own = self.scalar(&ty).map_or(0, |scalar| scalar.width());
         let width = own.saturating_sub(u32::from(extended));
-        if !matches!(width, 8 | 16 | 32) {
-            let message =
-                format!("the software model computes CRCs of 8, 16 and 32 bits, not of {width}");
+        if !matches!(width, 8 | 16 | 32 | 64) {
+            let message = format!(
+                "the software model computes CRCs of 8, 16, 32 and 64 bits, not of {width}"
+            );
             return Err(self.beyond_model(declared.span, message));
         }
         let bits = |wanted: &str| {
@@ -454,6 +455,7 @@ impl Lowering<'_> {
             Some("CRC8") => Some(Algorithm::Crc(crc(8, 0x07))),
             Some("CRC16") => Some(Algorithm::Crc16),
             Some("CRC32") => Some(Algorithm::Crc32),
+            Some("CRC64") => Some(Algorithm::Crc(crc(64, 0x42f0_e1eb_a9ea_3693))),
             Some("XOR16") => Some(Algorithm::Xor16),
             // The chip uses an unspecified deterministic hash function; the model uses CRC-32C.
             Some("RANDOM") => Some(Algorithm::Crc(crc(32, 0x1edc_6f41))),
