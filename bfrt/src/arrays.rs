@@ -4,14 +4,12 @@ use alfirk_bf_rt_json::{ids, Table, TableType};
 use alfirk_bmv2::Switch;
 use alfirk_p4runtime::bfrt_proto::{data_field::Value, DataField, TableData, TableKey};
 
+use crate::cells::{chip_bytes, no_counts, with_counts, Cells};
 use crate::device::Generation;
 use crate::error::{core, invalid, unsupported, Outcome};
-use crate::match_table::{
-    bits_of, chip_bytes, has_rates, joined_values, meter_config, meter_fields, no_counts,
-    with_counts, Cells,
-};
+use crate::meters::{has_rates, meter_config, meter_fields};
 use crate::program::own_name;
-use crate::values::{self, bytes_of, exact_key, Values};
+use crate::values::{self, bits_of, bytes_of, exact_key, joined_values, Values};
 
 /// An array of the schema and of the switch, whose key is an index, or which has one cell and no key.
 pub(crate) struct Array<'p> {

@@ -9,13 +9,15 @@
 
 mod arrays;
 mod attributes;
+mod cells;
 mod copies;
 pub mod device;
 mod error;
 mod idle;
 mod match_table;
-mod port_metadata;
+mod meters;
 mod pktgen;
+mod port_metadata;
 mod ports;
 mod pre;
 mod profiles;

@@ -1,12 +1,7 @@
 //! Entries of match-action tables.
 
-use std::collections::BTreeMap;
-
 use alfirk_bf_rt_json::{ids, ActionData, ActionScope, ActionSpec, FieldType, Table};
-use alfirk_bmv2::{
-    Counter, EntryHandle, EntryTarget, KeyMatch, MeterConfig, Switch, TableEntry, TableId,
-    TableInfo,
-};
+use alfirk_bmv2::{EntryHandle, EntryTarget, KeyMatch, Switch, TableEntry, TableId, TableInfo};
 use alfirk_bmv2_json::MatchType as CoreMatch;
 use alfirk_p4runtime::bfrt_proto::{
     data_field::Value,
@@ -18,16 +13,16 @@ use crate::arrays::{
     early_detection_cell, early_detection_fields, filter_cell, filter_fields, EARLY_DETECTION_BITS,
     FILTER_BITS,
 };
+use crate::cells::{chip_bytes, no_counts, with_counts, Cells};
 use crate::device::Generation;
 use crate::error::{core, invalid, not_found, Outcome};
 use crate::idle::Ageing;
+use crate::meters::{has_rates, meter_config, meter_fields};
 use crate::program::own_name;
 use crate::values::{self, bytes_of, check_width, padded, stream, Values};
 
 /// Nanoseconds of a millisecond, the unit of `$ENTRY_TTL`.
 const MS: u64 = 1_000_000;
-/// Bytes per second of a kilobit per second, and bytes of a kilobit.
-const BYTES_PER_KILOBIT: u64 = 125;
 
 /// Values of the hit state of an entry.
 pub(crate) const ENTRY_ACTIVE: &str = "ENTRY_ACTIVE";
@@ -662,254 +657,9 @@ fn masked(value: &[u8], mask: &[u8]) -> Vec<u8> {
     value.iter().zip(mask).map(|(v, m)| v & m).collect()
 }
 
-/// Length in bytes of the frame check sequence, which the chip counts and the switch does not receive.
-const FRAME_CHECK_BYTES: u64 = 4;
-
-/// The bytes of a counter as the chip counts them, with the frame check sequence of each packet.
-pub(crate) fn chip_bytes(counter: Counter) -> u64 {
-    let checks = counter.packets.wrapping_mul(FRAME_CHECK_BYTES);
-    counter.bytes.wrapping_add(checks)
-}
-
-/// A counter with other counts, as the chip counts them; `None` keeps a count.
-pub(crate) fn with_counts(old: Counter, bytes: Option<u64>, packets: Option<u64>) -> Counter {
-    let bytes = bytes.unwrap_or(chip_bytes(old));
-    let packets = packets.unwrap_or(old.packets);
-    let checks = packets.wrapping_mul(FRAME_CHECK_BYTES);
-    Counter {
-        packets,
-        bytes: bytes.wrapping_sub(checks),
-    }
-}
-
-/// The fields of a counter without packets.
-pub(crate) fn no_counts() -> [DataField; 2] {
-    [ids::COUNTER_BYTES, ids::COUNTER_PKTS].map(|id| values::number_field(id, 0, 64))
-}
-
-/// A register whose cells the data fields of a table describe.
-pub(crate) struct Cells<'p> {
-    /// Name of the register in the switch.
-    name: &'p str,
-    /// Id and width in bits of each part of a cell, the most significant first.
-    pub fields: Vec<(u32, u32)>,
-}
-
-impl<'p> Cells<'p> {
-    /// The registers of a table, by the names of its data fields, which are `REGISTER.PART`.
-    pub fn of(table: &'p Table) -> Vec<Cells<'p>> {
-        let mut all: BTreeMap<&str, Cells> = BTreeMap::new();
-        for (_, field) in table.data_fields() {
-            let is_cell = |name: &str| name == "$bfrt_field_class";
-            if !field.annotations.iter().any(|note| is_cell(&note.name)) {
-                continue;
-            }
-            let alfirk_bf_rt_json::FieldContent::Type(ty) = &field.content else {
-                continue;
-            };
-            if let (Some((name, _)), Some(bits)) = (field.name.rsplit_once('.'), ty.bits()) {
-                let cells = all.entry(name).or_insert_with(|| Cells {
-                    name,
-                    fields: Vec::new(),
-                });
-                cells.fields.push((field.id, bits));
-            }
-        }
-        all.into_values().collect()
-    }
-
-    /// Sets the cell `index`. Parts that the request does not have keep their values.
-    pub fn write(&self, switch: &mut Switch, index: u64, values: &Values) -> Outcome {
-        let mut parts = self.parts(switch, index)?;
-        for ((id, bits), part) in self.fields.iter().zip(&mut parts) {
-            if let Some(bytes) = values.bytes(*id) {
-                *part = padded(bytes, *bits);
-            } else if let Some(value) = values.boolean(*id) {
-                *part = vec![u8::from(value)];
-            }
-        }
-        let widths = self.fields.iter().map(|(_, bits)| *bits);
-        let cell = joined(widths.zip(parts.iter().map(Vec::as_slice)));
-        switch.write_register(self.name, index, &cell).map_err(core)
-    }
-
-    /// The data fields of the cell `index`.
-    pub fn read(&self, switch: &Switch, index: u64) -> Outcome<Vec<DataField>> {
-        let parts = self.parts(switch, index)?;
-        let parts = self.fields.iter().zip(parts);
-        Ok(parts.map(|((id, _), part)| stream(*id, part)).collect())
-    }
-
-    /// The data fields of a cell with the initial value of the program.
-    pub fn initial(&self, switch: &Switch) -> Outcome<Vec<DataField>> {
-        let cell = switch.initial_register(self.name).map_err(core)?;
-        let parts = self.fields.iter().zip(self.split(&cell));
-        Ok(parts.map(|((id, _), part)| stream(*id, part)).collect())
-    }
-
-    fn parts(&self, switch: &Switch, index: u64) -> Outcome<Vec<Vec<u8>>> {
-        let cell = switch.read_register(self.name, index).map_err(core)?;
-        Ok(self.split(&cell))
-    }
-
-    fn split(&self, cell: &[u8]) -> Vec<Vec<u8>> {
-        let mut end = 0;
-        let mut parts: Vec<Vec<u8>> = self
-            .fields
-            .iter()
-            .rev()
-            .map(|(_, bits)| {
-                let part = bits_of(cell, end, *bits);
-                end += bits;
-                part
-            })
-            .collect();
-        parts.reverse();
-        parts
-    }
-}
-
-/// The bits of a big-endian number from position `low` on, as big-endian bytes in the width of `bits` bits.
-pub(crate) fn bits_of(number: &[u8], low: u32, bits: u32) -> Vec<u8> {
-    let length = (bits as usize).div_ceil(8).max(1);
-    let mut part = vec![0; length];
-    for bit in 0..bits {
-        let at = low + bit;
-        let byte = number.len().checked_sub(1 + (at / 8) as usize);
-        let is_set = byte.is_some_and(|byte| number[byte] >> (at % 8) & 1 == 1);
-        if is_set {
-            part[length - 1 - (bit / 8) as usize] |= 1 << (bit % 8);
-        }
-    }
-    part
-}
-
-/// The concatenation of numbers, each with its width in bits, the first most significant.
-pub(crate) fn joined<'n>(
-    parts: impl DoubleEndedIterator<Item = (u32, &'n [u8])> + Clone,
-) -> Vec<u8> {
-    let total: u32 = parts.clone().map(|(bits, _)| bits).sum();
-    let length = (total as usize).div_ceil(8).max(1);
-    let mut number = vec![0; length];
-    let mut low = 0;
-    for (bits, part) in parts.rev() {
-        for bit in 0..bits {
-            let byte = part.len().checked_sub(1 + (bit / 8) as usize);
-            if byte.is_some_and(|byte| part[byte] >> (bit % 8) & 1 == 1) {
-                let at = low + bit;
-                number[length - 1 - (at / 8) as usize] |= 1 << (at % 8);
-            }
-        }
-        low += bits;
-    }
-    number
-}
-
-/// The concatenation of numbers, each with its width in bits, the first most significant.
-pub(crate) fn joined_values(parts: &[(u32, Vec<u8>)]) -> Vec<u8> {
-    joined(parts.iter().map(|(bits, value)| (*bits, &value[..])))
-}
-
-/// A rate or burst size that no traffic reaches, in bytes or packets; clients write and read it as 2^64 - 1.
-const UNLIMITED: u64 = 1 << 50;
-
-/// Rates and bursts of a meter in the units of bytes, with the factor to bytes, and in packets.
-const RATES: [[(u32, u64); 2]; 4] = [
-    [
-        (ids::METER_CIR_KBPS, BYTES_PER_KILOBIT),
-        (ids::METER_CIR_PPS, 1),
-    ],
-    [
-        (ids::METER_PIR_KBPS, BYTES_PER_KILOBIT),
-        (ids::METER_PIR_PPS, 1),
-    ],
-    [
-        (ids::METER_CBS_KBITS, BYTES_PER_KILOBIT),
-        (ids::METER_CBS_PKTS, 1),
-    ],
-    [
-        (ids::METER_PBS_KBITS, BYTES_PER_KILOBIT),
-        (ids::METER_PBS_PKTS, 1),
-    ],
-];
-
-/// Whether a request sets a rate or a burst of a meter.
-pub(crate) fn has_rates(values: &Values) -> bool {
-    RATES.iter().flatten().any(|(id, _)| values.has(*id))
-}
-
-/// The configuration of a meter: the old one with the values of the request. Without a rate, all packets are green.
-pub(crate) fn meter_config(values: &Values, old: Option<MeterConfig>) -> Option<MeterConfig> {
-    let set = RATES.map(|units| {
-        let mut given = units.iter().filter_map(|(id, factor)| {
-            let value = values.number(*id)?;
-            Some(value.saturating_mul(*factor).min(UNLIMITED))
-        });
-        given.next()
-    });
-    let [cir, pir, cburst, pburst] = set;
-    let old = old.unwrap_or(MeterConfig {
-        cir: UNLIMITED,
-        cburst: UNLIMITED,
-        pir: UNLIMITED,
-        pburst: UNLIMITED,
-    });
-    let new = MeterConfig {
-        cir: cir.unwrap_or(old.cir),
-        pir: pir.unwrap_or(old.pir),
-        cburst: cburst.unwrap_or(old.cburst),
-        pburst: pburst.unwrap_or(old.pburst),
-    };
-    (new.cir != UNLIMITED || new.pir != UNLIMITED).then_some(new)
-}
-
-/// Rate in kbit/s and burst size in kbit of a meter of the chip without a configuration: the greatest that it can represent. It depends on
-/// the chip's clock.
-fn greatest_rate(chip: Generation) -> (u64, u64) {
-    let rate = match chip {
-        Generation::One => 5_195_848_221,
-        Generation::Two => 4_087_999_890,
-    };
-    (rate, 4_380_866_642)
-}
-
-/// The data fields of a meter, in the units of the table.
-pub(crate) fn meter_fields(
-    table: &Table,
-    config: Option<MeterConfig>,
-    chip: Generation,
-) -> Vec<DataField> {
-    let values = config.map(|config| [config.cir, config.pir, config.cburst, config.pburst]);
-    let values = values.unwrap_or([UNLIMITED; 4]);
-    let (rate, burst) = greatest_rate(chip);
-    let mut fields = Vec::new();
-    for ((units, value), greatest) in RATES.iter().zip(values).zip([rate, rate, burst, burst]) {
-        for (id, factor) in units {
-            if table.data_fields().any(|(_, field)| field.id == *id) {
-                let value = match value {
-                    UNLIMITED.. if *factor == BYTES_PER_KILOBIT => greatest,
-                    UNLIMITED.. => u64::MAX,
-                    value => value / factor,
-                };
-                fields.push(values::number_field(*id, value, 64));
-            }
-        }
-    }
-    fields
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn cells_are_joined_and_split() {
-        let parts: [(u32, &[u8]); 3] = [(9, &[1, 0x23]), (1, &[1]), (32, &[1, 2, 3, 4])];
-        let cell = joined(parts.into_iter());
-        assert_eq!(bits_of(&cell, 0, 32), [1, 2, 3, 4]);
-        assert_eq!(bits_of(&cell, 32, 1), [1]);
-        assert_eq!(bits_of(&cell, 33, 9), [1, 0x23]);
-    }
 
     #[test]
     fn prefixes_begin_at_the_most_significant_bit_of_the_field() {

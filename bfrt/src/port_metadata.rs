@@ -5,9 +5,8 @@ use alfirk_bmv2::Switch;
 use alfirk_p4runtime::bfrt_proto::{TableData, TableKey};
 
 use crate::error::{core, exists, invalid, not_found, Outcome};
-use crate::match_table::{bits_of, joined_values};
 use crate::pre::Entry;
-use crate::values::{self, bytes_of, exact_key, Values};
+use crate::values::{self, bits_of, bytes_of, exact_key, joined_values, Values};
 
 /// Bits of the metadata of Tofino's ports. Fields of fewer bits are in the most significant ones.
 const BITS: u32 = 64;

@@ -13,7 +13,7 @@ use crate::attributes::Owner;
 use crate::copies::has_volatile_fields;
 use crate::device;
 use crate::error::{core, invalid, not_found, unsupported, Outcome};
-use crate::match_table::{handle_of, joined_values, MatchTable, DEFAULT_HANDLE};
+use crate::match_table::{handle_of, MatchTable, DEFAULT_HANDLE};
 use crate::pktgen;
 use crate::port_metadata::PortMetadata;
 use crate::ports;
@@ -21,7 +21,7 @@ use crate::pre::{key_u32, Entry};
 use crate::profiles::Profile;
 use crate::program::{own_name, table_of};
 use crate::scope::pipe_of;
-use crate::values::{self, requested_key};
+use crate::values::{self, joined_values, requested_key};
 use crate::{Device, Port, Program};
 
 /// Everything that a read needs.
@@ -426,9 +426,9 @@ fn set_key(table: &Table, value: &[u8]) -> TableKey {
     let mut fields: Vec<KeyField> = Vec::new();
     for field in table.key.iter().rev() {
         let bits = field.ty.bits().unwrap_or(8);
-        let part = crate::match_table::bits_of(value, low, bits);
+        let part = values::bits_of(value, low, bits);
         low += bits;
-        let mask = crate::match_table::bits_of(&vec![0xff; part.len()], 0, bits);
+        let mask = values::bits_of(&vec![0xff; part.len()], 0, bits);
         fields.push(KeyField {
             field_id: field.id,
             match_type: Some(Match::Ternary(Ternary { value: part, mask })),

@@ -48,6 +48,47 @@ pub(crate) fn number(bytes: &[u8]) -> Option<u64> {
     (rest.len() <= 8).then(|| rest.iter().fold(0, |n, byte| n << 8 | u64::from(*byte)))
 }
 
+/// The bits of a big-endian number from position `low` on, as big-endian bytes in the width of `bits` bits.
+pub(crate) fn bits_of(number: &[u8], low: u32, bits: u32) -> Vec<u8> {
+    let length = (bits as usize).div_ceil(8).max(1);
+    let mut part = vec![0; length];
+    for bit in 0..bits {
+        let at = low + bit;
+        let byte = number.len().checked_sub(1 + (at / 8) as usize);
+        let is_set = byte.is_some_and(|byte| number[byte] >> (at % 8) & 1 == 1);
+        if is_set {
+            part[length - 1 - (bit / 8) as usize] |= 1 << (bit % 8);
+        }
+    }
+    part
+}
+
+/// The concatenation of numbers, each with its width in bits, the first most significant.
+pub(crate) fn joined<'n>(
+    parts: impl DoubleEndedIterator<Item = (u32, &'n [u8])> + Clone,
+) -> Vec<u8> {
+    let total: u32 = parts.clone().map(|(bits, _)| bits).sum();
+    let length = (total as usize).div_ceil(8).max(1);
+    let mut number = vec![0; length];
+    let mut low = 0;
+    for (bits, part) in parts.rev() {
+        for bit in 0..bits {
+            let byte = part.len().checked_sub(1 + (bit / 8) as usize);
+            if byte.is_some_and(|byte| part[byte] >> (bit % 8) & 1 == 1) {
+                let at = low + bit;
+                number[length - 1 - (at / 8) as usize] |= 1 << (at % 8);
+            }
+        }
+        low += bits;
+    }
+    number
+}
+
+/// The concatenation of numbers, each with its width in bits, the first most significant.
+pub(crate) fn joined_values(parts: &[(u32, Vec<u8>)]) -> Vec<u8> {
+    joined(parts.iter().map(|(bits, value)| (*bits, &value[..])))
+}
+
 /// Checks the number of bytes of a value, and that it has no ones beyond its width.
 pub(crate) fn check_width(value: &[u8], bits: u32, what: &str) -> Outcome {
     let length = (bits as usize).div_ceil(8).max(1);
@@ -268,6 +309,15 @@ pub(crate) fn booleans_field(id: u32, values: impl IntoIterator<Item = bool>) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cells_are_joined_and_split() {
+        let parts: [(u32, &[u8]); 3] = [(9, &[1, 0x23]), (1, &[1]), (32, &[1, 2, 3, 4])];
+        let cell = joined(parts.into_iter());
+        assert_eq!(bits_of(&cell, 0, 32), [1, 2, 3, 4]);
+        assert_eq!(bits_of(&cell, 32, 1), [1]);
+        assert_eq!(bits_of(&cell, 33, 9), [1, 0x23]);
+    }
 
     #[test]
     fn bytes_have_the_width_of_their_type() {
