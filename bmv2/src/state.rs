@@ -5,7 +5,7 @@ use crate::exec::join::SLACK;
 use crate::externs::cells::Cells;
 use crate::externs::counter::Counter;
 use crate::externs::hash::{BitBuffer, HashState};
-use crate::externs::meter::Meter;
+use crate::externs::meter::MeterCells;
 use crate::externs::random::Random;
 use crate::externs::register::Register;
 use crate::manage::Changes;
@@ -26,7 +26,7 @@ pub(crate) struct State {
     /// Number of packets that were interpreted, modulo 2^32; ingress and egress count separately.
     pub interpreted: u32,
     pub counters: Vec<Cells<Counter>>,
-    pub meters: Vec<Vec<Meter>>,
+    pub meters: Vec<MeterCells>,
     pub vsets: Vec<ValueSetState>,
     pub hashes: Vec<HashState>,
     pub selector_hashes: Vec<HashState>,
@@ -83,7 +83,7 @@ impl State {
             meters: program
                 .meters
                 .iter()
-                .map(|m| vec![Meter::default(); if m.table.is_some() { 0 } else { m.size }])
+                .map(|m| MeterCells::new(if m.table.is_some() { 0 } else { m.size }))
                 .collect(),
             vsets: value_sets(program),
             hashes: vec![HashState::default(); program.calculations.len()],
