@@ -7,7 +7,7 @@ use crate::exec::join::SLACK;
 use crate::externs::cells::Cells;
 use crate::externs::counter::Counter;
 use crate::externs::hash::{BitBuffer, HashState};
-use crate::externs::meter::Meter;
+use crate::externs::meter::MeterCells;
 use crate::externs::random::Random;
 use crate::externs::register::Register;
 use crate::manage::Changes;
@@ -28,7 +28,7 @@ pub(crate) struct State {
     /// Number of packets that were interpreted, modulo 2^32; ingress and egress count separately.
     pub interpreted: u32,
     pub counters: Vec<Cells<Counter>>,
-    pub meters: Vec<Vec<Meter>>,
+    pub meters: Vec<MeterCells>,
     /// Number of bytes that each meter array adds to the length of a packet; that of a direct meter is in its table.
     pub meter_adjustments: Vec<i32>,
     pub vsets: Vec<ValueSetState>,
@@ -89,7 +89,7 @@ impl State {
             meters: program
                 .meters
                 .iter()
-                .map(|m| vec![Meter::default(); if m.table.is_some() { 0 } else { m.size }])
+                .map(|m| MeterCells::new(if m.table.is_some() { 0 } else { m.size }))
                 .collect(),
             meter_adjustments: vec![0; program.meters.len()],
             vsets: value_sets(program),

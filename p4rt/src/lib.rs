@@ -237,7 +237,10 @@ impl Server {
     /// As [`Server::read_parts`], but without a partial result.
     pub fn read(&self, request: &ReadRequest, now: u64) -> Result<ReadResponse, Status> {
         let mut all = ReadResponse::default();
-        self.read_parts(request, now, &mut |part| all.entities.extend(part.entities))?;
+        self.read_parts(request, now, &mut |part| match all.entities.is_empty() {
+            true => all = part,
+            false => all.entities.extend(part.entities),
+        })?;
         Ok(all)
     }
 

@@ -4,6 +4,7 @@ use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use alfirk_p4runtime::Bytes;
 use alfirk_p4runtime::{
+    p4::config::v1::P4Info,
     p4::tmp::P4DeviceConfig,
     p4::v1::{
         get_forwarding_pipeline_config_request::ResponseType,
@@ -39,7 +40,7 @@ fn verify(
 ) -> Result<VerifiedConfig, Status> {
     let config = config.ok_or_else(|| invalid("the request has no config"))?;
     if let Some(verified) = programs.verified(config) {
-        return Ok(verified);
+        return verified.with_own_translations();
     }
     let info = config
         .p4info
@@ -53,17 +54,18 @@ fn verify(
     let program = programs
         .load(&device_text(&config.p4_device_config)?)
         .map_err(|error| invalid(format!("p4_device_config: {error}")))?;
-    let schema = Schema::new(info, &program).map_err(|error| invalid(error.to_string()))?;
     let verified = VerifiedConfig {
+        schema: schema(info, &program)?,
         program,
-        schema: Arc::new(schema),
         config: Arc::new(config.clone()),
     };
-    // Each server has translated values of its own.
-    if verified.schema.translations.is_empty() {
-        programs.remember(&verified);
-    }
+    programs.remember(&verified);
     Ok(verified)
+}
+
+fn schema(info: &P4Info, program: &LoadedProgram) -> Result<Arc<Schema>, Status> {
+    let schema = Schema::new(info, program).map_err(|error| invalid(error.to_string()))?;
+    Ok(Arc::new(schema))
 }
 
 /// Returns the BMv2 JSON in a device config. The config is the JSON text itself, or a `p4.tmp.P4DeviceConfig` that
@@ -84,6 +86,18 @@ pub(super) fn device_text(config: &[u8]) -> Result<Cow<'_, str>, Status> {
 }
 
 impl VerifiedConfig {
+    /// Returns the config of another server for this one, which has translated values of its own.
+    fn with_own_translations(self) -> Result<VerifiedConfig, Status> {
+        let info = self.config.p4info.as_ref();
+        match info.filter(|_| !self.schema.translations.is_empty()) {
+            Some(info) => Ok(VerifiedConfig {
+                schema: schema(info, &self.program)?,
+                ..self
+            }),
+            None => Ok(self),
+        }
+    }
+
     /// Creates a device that runs the config. It has only the entries that the program defines.
     fn into_device(self, server: &Server) -> Device {
         let mut switch = Switch::new(server.active.switch.options().clone());

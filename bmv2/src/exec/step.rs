@@ -73,7 +73,7 @@ impl Interpreter<'_> {
     fn meter(&mut self, array: u16, cell: u64, before: u64) -> Option<u64> {
         let kind = self.program.meters[usize::from(array)].kind;
         let cells = &mut self.state.meters[usize::from(array)];
-        let cell = cells.get_mut(usize::try_from(cell).ok()?)?;
+        let cell = cells.get_mut(cell)?;
         let adjustment = self.state.meter_adjustments[usize::from(array)];
         let length = adjusted(self.ctx.ingress_length, adjustment);
         let now = self.ctx.now / 1000;

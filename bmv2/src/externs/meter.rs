@@ -134,9 +134,88 @@ impl Meter {
     }
 }
 
+/// The cells of one meter array. Memory is allocated up to the last cell that was configured or used: programs declare
+/// arrays for the largest network they support.
+#[derive(Clone, Debug)]
+pub(crate) struct MeterCells {
+    /// Number of cells of the array.
+    size: usize,
+    /// The first cells; the others have no configuration.
+    cells: Vec<Meter>,
+}
+
+impl MeterCells {
+    pub(crate) fn new(size: usize) -> MeterCells {
+        MeterCells {
+            size,
+            cells: Vec::new(),
+        }
+    }
+
+    /// Number of cells of the array.
+    pub(crate) fn len(&self) -> usize {
+        self.size
+    }
+
+    /// Returns the rates of a cell; `None` for an index beyond the array.
+    pub(crate) fn config(&self, index: u64) -> Option<Option<MeterConfig>> {
+        let index = self.position(index)?;
+        Some(self.cells.get(index).and_then(Meter::config))
+    }
+
+    /// Returns a cell to meter a packet or to set its rates; `None` for an index beyond the array.
+    pub(crate) fn get_mut(&mut self, index: u64) -> Option<&mut Meter> {
+        let index = self.position(index)?;
+        if self.cells.len() <= index {
+            self.cells.resize_with(index + 1, Meter::default);
+        }
+        self.cells.get_mut(index)
+    }
+
+    /// Sets the rates of all cells, or removes them.
+    pub(crate) fn fill(&mut self, config: Option<MeterConfig>, now_us: u64) {
+        self.cells.clear();
+        if config.is_some() {
+            self.cells.resize_with(self.size, Meter::default);
+        }
+        for cell in &mut self.cells {
+            cell.configure(config, now_us);
+        }
+    }
+
+    fn position(&self, index: u64) -> Option<usize> {
+        let index = usize::try_from(index).ok()?;
+        (index < self.size).then_some(index)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cells_are_allocated_up_to_the_last_one_in_use() {
+        let config = MeterConfig {
+            cir: 1,
+            cburst: 1,
+            pir: 2,
+            pburst: 2,
+        };
+        let mut cells = MeterCells::new(100);
+        assert_eq!((cells.len(), cells.cells.len()), (100, 0));
+        assert_eq!(cells.config(99), Some(None));
+        assert_eq!(cells.config(100), None);
+        assert!(cells.get_mut(100).is_none());
+        cells.get_mut(7).unwrap().configure(Some(config), 0);
+        assert_eq!(cells.cells.len(), 8);
+        assert_eq!(cells.config(7), Some(Some(config)));
+        assert_eq!(cells.config(6), Some(None));
+        cells.fill(Some(config), 0);
+        assert_eq!(cells.config(99), Some(Some(config)));
+        cells.fill(None, 0);
+        assert_eq!(cells.config(7), Some(None));
+        assert!(cells.cells.is_empty());
+    }
 
     #[test]
     fn bursts_beyond_the_committed_are_yellow_and_beyond_the_peak_red() {

@@ -245,9 +245,8 @@ impl Switch {
     /// When there is no such array or cell.
     pub fn read_meter(&self, name: &str, index: u64) -> Result<Option<MeterConfig>> {
         let cells = &self.parts()?.1.meters[self.meter_at(name)?];
-        let cell = usize::try_from(index).ok().and_then(|i| cells.get(i));
-        cell.map(|m| m.config())
-            .ok_or_else(|| beyond("meter array", name, index, cells.len()))
+        let config = cells.config(index);
+        config.ok_or_else(|| beyond("meter array", name, index, cells.len()))
     }
 
     /// Sets the rates of a cell of an indirect meter, or removes them.
@@ -265,7 +264,7 @@ impl Switch {
         check_rates(name, config)?;
         let cells = &mut self.parts_mut()?.1.meters[at];
         let size = cells.len();
-        let cell = usize::try_from(index).ok().and_then(|i| cells.get_mut(i));
+        let cell = cells.get_mut(index);
         cell.ok_or_else(|| beyond("meter array", name, index, size))?
             .configure(config, now / 1000);
         Ok(())
@@ -278,9 +277,7 @@ impl Switch {
     pub fn fill_meter(&mut self, name: &str, config: Option<MeterConfig>, now: u64) -> Result<()> {
         let at = self.meter_at(name)?;
         check_rates(name, config)?;
-        for cell in &mut self.parts_mut()?.1.meters[at] {
-            cell.configure(config, now / 1000);
-        }
+        self.parts_mut()?.1.meters[at].fill(config, now / 1000);
         Ok(())
     }
 
@@ -401,9 +398,7 @@ impl Switch {
             .counters
             .iter_mut()
             .for_each(|c| c.fill(Counter::default()));
-        for meter in state.meters.iter_mut().flatten() {
-            meter.configure(None, 0);
-        }
+        state.meters.iter_mut().for_each(|m| m.fill(None, 0));
         state.pre.clear_groups();
         state.changes.record(|| Change::Cleared);
         Ok(())

@@ -354,7 +354,7 @@ impl Switch {
         let (program, state) = self.parts_mut()?;
         let t = table_of(program, table)?;
         let entries = &mut state.tables[usize::from(table.0)];
-        entries.clear(t);
+        entries.clear();
         entries.is_fixed = false;
         for (entry, is_const) in initial_entries(t, entries) {
             entries.insert(t, entry, is_const, 0);
@@ -429,7 +429,7 @@ impl Switch {
         for entry in entries.handles() {
             state.changes.record(|| Change::Entry { table, entry });
         }
-        let old = entries.clear(t);
+        let old = entries.clear();
         if let Some(profile) = t.profile.map(usize::from) {
             for target in &old {
                 state.count_use(profile, target, -1);
@@ -625,7 +625,7 @@ impl Switch {
         if t.direct_meter.is_none() {
             return Err(no_resource(t, "direct meter"));
         }
-        state.tables[usize::from(table.0)].meter_adjustment = bytes;
+        state.tables[usize::from(table.0)].adjust_meter(bytes);
         Ok(())
     }
 }

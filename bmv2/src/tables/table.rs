@@ -136,6 +136,23 @@ impl AnyIndex {
 /// State of a table: its entries and default action.
 #[derive(Clone, Debug)]
 pub(crate) struct TableState {
+    /// The entries; `None` in a table that has had none since it was created or cleared. Most tables of a program only
+    /// run their default action.
+    entries: Option<Box<Entries>>,
+    /// Whether the control plane cannot change the entries.
+    pub is_fixed: bool,
+    pub default: Option<ActionRef>,
+    /// Default member or group of an indirect table; `None` if none is set.
+    pub default_target: Option<Target>,
+    /// Bits of each key field that are compared, in a table of exact keys; `None` for all.
+    masks: Option<Vec<Words>>,
+    /// Number of bytes that the direct meter adds to the length of a packet.
+    meter_adjustment: i32,
+}
+
+/// Entries of a table.
+#[derive(Clone, Debug)]
+struct Entries {
     packing: Packing,
     index: AnyIndex,
     hot: Vec<HotEntry>,
@@ -144,7 +161,7 @@ pub(crate) struct TableState {
     counters: Vec<Counter>,
     meters: Vec<Meter>,
     /// Number of bytes that the direct meter adds to the length of a packet.
-    pub meter_adjustment: i32,
+    meter_adjustment: i32,
     /// Number of previous entries of each slot, modulo 256. It is the upper byte of handles.
     versions: Vec<u8>,
     /// Slots below `hot.len()` that no entry uses.
@@ -155,13 +172,6 @@ pub(crate) struct TableState {
     handles: FxHashMap<Vec<u64>, u32>,
     /// Number of entries that were ever inserted into the table.
     age: u64,
-    /// Bits of each key field that are compared, in a table of exact keys; `None` for all.
-    masks: Option<Vec<Words>>,
-    /// Whether the control plane cannot change the entries.
-    pub is_fixed: bool,
-    pub default: Option<ActionRef>,
-    /// Default member or group of an indirect table; `None` if none is set.
-    pub default_target: Option<Target>,
 }
 
 /// The entry that a lookup has found.
@@ -175,9 +185,189 @@ pub(crate) struct LookupResult<'a> {
 
 impl TableState {
     pub(crate) fn new(table: &Table) -> TableState {
-        let packing = Packing::new(table);
         TableState {
-            index: AnyIndex::new(&packing, table.match_type),
+            entries: None,
+            is_fixed: table.const_entries,
+            default: None,
+            default_target: None,
+            masks: None,
+            meter_adjustment: 0,
+        }
+    }
+
+    /// Sets the bits of each key field that are compared. The table has no entries, and all its keys are exact.
+    pub(crate) fn set_masks(&mut self, masks: Vec<Words>) {
+        self.entries = None;
+        self.masks = Some(masks);
+    }
+
+    /// Returns the bits of each key field that are compared; `None` for all.
+    pub(crate) fn masks(&self) -> Option<&[Words]> {
+        self.masks.as_deref()
+    }
+
+    /// Removes the bits that are not compared from the keys of an entry.
+    pub(crate) fn masked(&self, mut keys: Vec<NewKey>) -> Vec<NewKey> {
+        for (key, mask) in keys.iter_mut().zip(self.masks.iter().flatten()) {
+            let words = key.value.iter_mut().zip(mask);
+            words.for_each(|(word, mask)| *word &= mask);
+            key.mask.clone_from(mask);
+        }
+        keys
+    }
+
+    /// Sets the number of bytes that the direct meter adds to the length of a packet.
+    pub(crate) fn adjust_meter(&mut self, bytes: i32) {
+        self.meter_adjustment = bytes;
+        if let Some(entries) = &mut self.entries {
+            entries.meter_adjustment = bytes;
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.entries.as_ref().map_or(0, |entries| entries.live)
+    }
+
+    /// Looks up the entry that matches the packet, and counts the hit; `None` on a miss. `bytes`: length of the packet.
+    #[inline]
+    pub(crate) fn hit(&mut self, phv: &[u64], bytes: usize, now: u64) -> Option<LookupResult<'_>> {
+        self.entries.as_mut()?.hit(phv, bytes, now)
+    }
+
+    /// Returns the slot of the entry that matches the packet. The hit is not counted. `None` on a miss.
+    #[inline]
+    pub(crate) fn peek(&self, phv: &[u64]) -> Option<u32> {
+        self.entries.as_ref()?.peek(phv)
+    }
+
+    pub(crate) fn find_same(
+        &self,
+        table: &Table,
+        keys: &[NewKey],
+        priority: i32,
+    ) -> Option<EntryHandle> {
+        self.entries.as_ref()?.find_same(table, keys, priority)
+    }
+
+    /// Returns the handle of the entry in a slot.
+    pub(crate) fn handle(&self, slot: u32) -> EntryHandle {
+        let entries = self.entries.as_ref();
+        entries.map_or(EntryHandle::new(slot, 0), |entries| entries.handle(slot))
+    }
+
+    /// Returns whether the slot of a handle is used by another entry now.
+    pub(crate) fn is_stale(&self, handle: EntryHandle) -> bool {
+        let entries = self.entries.as_ref();
+        entries.is_some_and(|entries| entries.is_stale(handle))
+    }
+
+    /// Removes all entries and restarts the handles. Returns the targets of the removed entries.
+    pub(crate) fn clear(&mut self) -> Vec<Target> {
+        let Some(old) = self.entries.take() else {
+            return Vec::new();
+        };
+        let entries = old.hot.into_iter().zip(old.cold);
+        entries
+            .filter(|(_, cold)| cold.is_some())
+            .map(|(hot, _)| hot.target)
+            .collect()
+    }
+
+    /// Adds an entry that is not in the table yet.
+    pub(crate) fn insert(
+        &mut self,
+        table: &Table,
+        entry: NewEntry,
+        is_const: bool,
+        now: u64,
+    ) -> EntryHandle {
+        let entries = self.entries.get_or_insert_with(|| {
+            let mut entries = Entries::new(table, self.masks.is_some());
+            entries.meter_adjustment = self.meter_adjustment;
+            Box::new(entries)
+        });
+        entries.insert(table, entry, is_const, now)
+    }
+
+    /// Returns whether an entry is const; `None` when there is no such entry.
+    pub(crate) fn is_const(&self, handle: EntryHandle) -> Option<bool> {
+        self.entries.as_ref()?.is_const(handle)
+    }
+
+    /// Removes an entry and returns its target; `None` when there is no such entry.
+    pub(crate) fn remove(&mut self, table: &Table, handle: EntryHandle) -> Option<Target> {
+        self.entries.as_mut()?.remove(table, handle)
+    }
+
+    /// Changes an entry's target and returns the old one; `None` when there is no such entry.
+    pub(crate) fn modify(&mut self, handle: EntryHandle, target: Target) -> Option<Target> {
+        self.entries.as_mut()?.modify(handle, target)
+    }
+
+    pub(crate) fn counter_mut(&mut self, handle: EntryHandle) -> Option<&mut Counter> {
+        self.entries.as_mut()?.counter_mut(handle)
+    }
+
+    pub(crate) fn clear_counters(&mut self) {
+        if let Some(entries) = &mut self.entries {
+            entries.counters.fill(Counter::default());
+        }
+    }
+
+    pub(crate) fn meter_mut(&mut self, handle: EntryHandle) -> Option<&mut Meter> {
+        self.entries.as_mut()?.meter_mut(handle)
+    }
+
+    pub(crate) fn set_idle_timeout(
+        &mut self,
+        handle: EntryHandle,
+        timeout: u64,
+        now: u64,
+    ) -> Option<()> {
+        let entries = self.entries.as_mut()?;
+        entries.set_idle_timeout(handle, timeout, now)
+    }
+
+    /// Returns the entries that had no hit during their idle timeout, and the earliest time at which there can be more.
+    /// An entry is returned again after every further timeout. Times are in nanoseconds.
+    pub(crate) fn idle(&mut self, now: u64) -> (Vec<EntryHandle>, Option<u64>) {
+        let entries = self.entries.as_mut();
+        entries.map_or((Vec::new(), None), |entries| entries.idle(now))
+    }
+
+    /// Returns the handles of all entries, oldest first.
+    pub(crate) fn handles(&self) -> Vec<EntryHandle> {
+        let entries = self.entries.as_ref();
+        entries.map_or_else(Vec::new, |entries| entries.handles())
+    }
+
+    /// Returns the positions of the key fields in which an entry differs from a packet; `None` if there is no such entry.
+    pub(crate) fn differing<'a>(
+        &'a self,
+        handle: EntryHandle,
+        phv: &'a [u64],
+    ) -> Option<impl Iterator<Item = usize> + 'a> {
+        self.entries.as_ref()?.differing(handle, phv)
+    }
+
+    pub(crate) fn entry(
+        &self,
+        program: &LoadedProgram,
+        table: &Table,
+        handle: EntryHandle,
+    ) -> Option<TableEntry> {
+        self.entries.as_ref()?.entry(program, table, handle)
+    }
+}
+
+impl Entries {
+    fn new(table: &Table, is_masked: bool) -> Entries {
+        let packing = Packing::new(table);
+        Entries {
+            index: match is_masked {
+                true => AnyIndex::masked(&packing),
+                false => AnyIndex::new(&packing, table.match_type),
+            },
             packing,
             hot: Vec::new(),
             cold: Vec::new(),
@@ -189,20 +379,11 @@ impl TableState {
             live: 0,
             handles: FxHashMap::default(),
             age: 0,
-            masks: None,
-            is_fixed: table.const_entries,
-            default: None,
-            default_target: None,
         }
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.live
-    }
-
-    /// Looks up the entry that matches the packet, and counts the hit; `None` on a miss. `bytes`: length of the packet.
     #[inline]
-    pub(crate) fn hit(&mut self, phv: &[u64], bytes: usize, now: u64) -> Option<LookupResult<'_>> {
+    fn hit(&mut self, phv: &[u64], bytes: usize, now: u64) -> Option<LookupResult<'_>> {
         let handle = self.peek(phv)?;
         if let Some(counter) = self.counters.get_mut(handle as usize) {
             counter.count(bytes);
@@ -220,9 +401,8 @@ impl TableState {
         })
     }
 
-    /// Returns the slot of the entry that matches the packet. The hit is not counted. `None` on a miss.
     #[inline]
-    pub(crate) fn peek(&self, phv: &[u64]) -> Option<u32> {
+    fn peek(&self, phv: &[u64]) -> Option<u32> {
         match &self.index {
             AnyIndex::Word(index) => index.find(&self.packing.word(phv), &self.packing),
             AnyIndex::Lpm(lpm) => lpm.find(self.packing.word(phv)),
@@ -231,12 +411,7 @@ impl TableState {
         }
     }
 
-    pub(crate) fn find_same(
-        &self,
-        table: &Table,
-        keys: &[NewKey],
-        priority: i32,
-    ) -> Option<EntryHandle> {
+    fn find_same(&self, table: &Table, keys: &[NewKey], priority: i32) -> Option<EntryHandle> {
         let handle = if table.has_priorities() {
             self.handles.get(&identity(table, keys, priority)).copied()
         } else {
@@ -253,70 +428,17 @@ impl TableState {
         handle.map(|slot| self.handle(slot))
     }
 
-    /// Sets the bits of each key field that are compared. The table has no entries, and all its keys are exact.
-    pub(crate) fn set_masks(&mut self, masks: Vec<Words>) {
-        self.index = AnyIndex::masked(&self.packing);
-        self.masks = Some(masks);
-    }
-
-    /// Returns the bits of each key field that are compared; `None` for all.
-    pub(crate) fn masks(&self) -> Option<&[Words]> {
-        self.masks.as_deref()
-    }
-
-    /// Removes the bits that are not compared from the keys of an entry.
-    pub(crate) fn masked(&self, mut keys: Vec<NewKey>) -> Vec<NewKey> {
-        for (key, mask) in keys.iter_mut().zip(self.masks.iter().flatten()) {
-            key.value
-                .iter_mut()
-                .zip(mask)
-                .for_each(|(word, mask)| *word &= mask);
-            key.mask.clone_from(mask);
-        }
-        keys
-    }
-
-    /// Returns the handle of the entry in a slot.
-    pub(crate) fn handle(&self, slot: u32) -> EntryHandle {
+    fn handle(&self, slot: u32) -> EntryHandle {
         let version = self.versions.get(slot as usize);
         EntryHandle::new(slot, version.copied().unwrap_or(0))
     }
 
-    /// Returns whether the slot of a handle is used by another entry now.
-    pub(crate) fn is_stale(&self, handle: EntryHandle) -> bool {
+    fn is_stale(&self, handle: EntryHandle) -> bool {
         let now = self.cold.get(handle.slot() as usize);
         now.is_some_and(Option::is_some) && self.cold(handle).is_none()
     }
 
-    /// Removes all entries and restarts the handles. Returns the targets of the removed entries.
-    pub(crate) fn clear(&mut self, table: &Table) -> Vec<Target> {
-        let empty = TableState {
-            is_fixed: self.is_fixed,
-            default: self.default.take(),
-            default_target: self.default_target.take(),
-            meter_adjustment: self.meter_adjustment,
-            ..TableState::new(table)
-        };
-        let masks = self.masks.take();
-        let old = std::mem::replace(self, empty);
-        if let Some(masks) = masks {
-            self.set_masks(masks);
-        }
-        let entries = old.hot.into_iter().zip(old.cold);
-        entries
-            .filter(|(_, cold)| cold.is_some())
-            .map(|(hot, _)| hot.target)
-            .collect()
-    }
-
-    /// Adds an entry that is not in the table yet.
-    pub(crate) fn insert(
-        &mut self,
-        table: &Table,
-        entry: NewEntry,
-        is_const: bool,
-        now: u64,
-    ) -> EntryHandle {
+    fn insert(&mut self, table: &Table, entry: NewEntry, is_const: bool, now: u64) -> EntryHandle {
         let hot = HotEntry {
             target: entry.target,
             last_hit: now,
@@ -411,13 +533,11 @@ impl TableState {
         (*self.versions.get(slot)? == handle.version()).then_some(slot)
     }
 
-    /// Returns whether an entry is const; `None` when there is no such entry.
-    pub(crate) fn is_const(&self, handle: EntryHandle) -> Option<bool> {
+    fn is_const(&self, handle: EntryHandle) -> Option<bool> {
         Some(self.cold(handle)?.is_const)
     }
 
-    /// Removes an entry and returns its target; `None` when there is no such entry.
-    pub(crate) fn remove(&mut self, table: &Table, handle: EntryHandle) -> Option<Target> {
+    fn remove(&mut self, table: &Table, handle: EntryHandle) -> Option<Target> {
         let slot = self.slot(handle)?;
         let cold = self.cold[slot].take()?;
         self.change_index(slot as u32, &cold, false);
@@ -431,8 +551,7 @@ impl TableState {
         Some(self.hot[slot].target.clone())
     }
 
-    /// Changes an entry's target and returns the old one; `None` when there is no such entry.
-    pub(crate) fn modify(&mut self, handle: EntryHandle, target: Target) -> Option<Target> {
+    fn modify(&mut self, handle: EntryHandle, target: Target) -> Option<Target> {
         self.cold(handle)?;
         Some(std::mem::replace(
             &mut self.hot[handle.slot() as usize].target,
@@ -440,26 +559,17 @@ impl TableState {
         ))
     }
 
-    pub(crate) fn counter_mut(&mut self, handle: EntryHandle) -> Option<&mut Counter> {
+    fn counter_mut(&mut self, handle: EntryHandle) -> Option<&mut Counter> {
         self.cold(handle)?;
         self.counters.get_mut(handle.slot() as usize)
     }
 
-    pub(crate) fn clear_counters(&mut self) {
-        self.counters.fill(Counter::default());
-    }
-
-    pub(crate) fn meter_mut(&mut self, handle: EntryHandle) -> Option<&mut Meter> {
+    fn meter_mut(&mut self, handle: EntryHandle) -> Option<&mut Meter> {
         self.cold(handle)?;
         self.meters.get_mut(handle.slot() as usize)
     }
 
-    pub(crate) fn set_idle_timeout(
-        &mut self,
-        handle: EntryHandle,
-        timeout: u64,
-        now: u64,
-    ) -> Option<()> {
+    fn set_idle_timeout(&mut self, handle: EntryHandle, timeout: u64, now: u64) -> Option<()> {
         let slot = self.slot(handle)?;
         let cold = self.cold[slot].as_mut()?;
         cold.idle_timeout = timeout;
@@ -468,9 +578,7 @@ impl TableState {
         Some(())
     }
 
-    /// Returns the entries that had no hit during their idle timeout, and the earliest time at which there can be more.
-    /// An entry is returned again after every further timeout. Times are in nanoseconds.
-    pub(crate) fn idle(&mut self, now: u64) -> (Vec<EntryHandle>, Option<u64>) {
+    fn idle(&mut self, now: u64) -> (Vec<EntryHandle>, Option<u64>) {
         let (mut idle, mut next) = (Vec::new(), None::<u64>);
         for (slot, cold) in self.cold.iter_mut().enumerate() {
             let Some(cold) = cold.as_mut().filter(|c| c.idle_timeout > 0) else {
@@ -488,8 +596,7 @@ impl TableState {
         (idle, next)
     }
 
-    /// Returns the handles of all entries, oldest first.
-    pub(crate) fn handles(&self) -> Vec<EntryHandle> {
+    fn handles(&self) -> Vec<EntryHandle> {
         let live = self
             .cold
             .iter()
@@ -502,8 +609,7 @@ impl TableState {
             .collect()
     }
 
-    /// Returns the positions of the key fields in which an entry differs from a packet; `None` if there is no such entry.
-    pub(crate) fn differing<'a>(
+    fn differing<'a>(
         &'a self,
         handle: EntryHandle,
         phv: &'a [u64],
@@ -514,7 +620,7 @@ impl TableState {
         Some(keys.enumerate().filter_map(differs))
     }
 
-    pub(crate) fn entry(
+    fn entry(
         &self,
         program: &LoadedProgram,
         table: &Table,
@@ -565,8 +671,11 @@ pub(crate) fn identity(table: &Table, keys: &[NewKey], priority: i32) -> Vec<u64
 impl TableState {
     /// Makes entries and default action refer to the code of another program, which has the same objects.
     pub(crate) fn relink(&mut self, table: &Table, program: &LoadedProgram) {
-        self.packing = TableState::new(table).packing;
-        let targets = self.hot.iter_mut().map(|entry| &mut entry.target);
+        let hot = self.entries.as_mut().map(|entries| {
+            entries.packing = Packing::new(table);
+            entries.hot.iter_mut()
+        });
+        let targets = hot.into_iter().flatten().map(|entry| &mut entry.target);
         for target in targets.chain(&mut self.default_target) {
             if let Target::Action(action) = target {
                 action.relink(program);
