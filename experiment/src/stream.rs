@@ -3,6 +3,8 @@
 //! A run has one seed. Every random part derives its own stream from that seed and a name, so no two parts share numbers or affect each
 //! other.
 
+use std::sync::Arc;
+
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 use sha2::{Digest, Sha256};
@@ -24,5 +26,14 @@ pub fn seed(seed: u64, name: &str) -> u64 {
 pub fn bytes(seed: u64, name: &str, len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];
     stream(seed, name).fill_bytes(&mut bytes);
+    bytes
+}
+
+/// As [`bytes`], reference-counted. They are created in place, because a message may be large.
+pub fn shared_bytes(seed: u64, name: &str, len: usize) -> Arc<[u8]> {
+    let mut bytes: Arc<[u8]> = std::iter::repeat_n(0, len).collect();
+    if let Some(bytes) = Arc::get_mut(&mut bytes) {
+        stream(seed, name).fill_bytes(bytes);
+    }
     bytes
 }

@@ -28,6 +28,8 @@ pub enum Kind {
     Time,
     /// A time in picoseconds.
     TimePs,
+    /// A time in picoseconds that influences the behaviour only while it is in the future.
+    FreePs,
     /// A PSN of the stream with this index, 24 bits.
     Psn(u16),
     /// A packet number of the stream with this index, which does not wrap.
@@ -197,6 +199,12 @@ impl<'a> StateVisitor<'a> {
     #[must_use]
     pub fn time_ps(&mut self, at: u64) -> u64 {
         self.value(Kind::TimePs, at)
+    }
+
+    /// Visits a time in picoseconds that influences the behaviour only while it is in the future.
+    #[must_use]
+    pub fn free_ps(&mut self, at: u64) -> u64 {
+        self.value(Kind::FreePs, at)
     }
 
     /// Visits a PSN of the present stream.

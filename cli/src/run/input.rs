@@ -32,7 +32,7 @@ pub struct Input {
 impl Input {
     /// Reads the data from its file, or generates it from `seed`.
     pub fn load(source: &Source, seed: u64) -> Result<Input, Failure> {
-        let (file, bytes) = match source {
+        let (file, bytes): (_, Arc<[u8]>) = match source {
             Source::File(path) => {
                 let name = path.display().to_string();
                 let bad = |what: &dyn std::fmt::Display| {
@@ -42,18 +42,18 @@ impl Input {
                 check(length).map_err(|e| bad(&e))?;
                 let bytes = fs::read(path).map_err(|e| bad(&e))?;
                 check(bytes.len() as u64).map_err(|e| bad(&e))?;
-                (Some(name), bytes)
+                (Some(name), bytes.into())
             }
-            Source::Nothing => (None, Vec::new()),
+            Source::Nothing => (None, Arc::default()),
             Source::Seeded(length) => {
                 check(*length)
                     .map_err(|e| Failure::bad_input(format_args!("--size {length}B: {e}")))?;
-                (None, stream::bytes(seed, "input", *length as usize))
+                (None, stream::shared_bytes(seed, "input", *length as usize))
             }
         };
         Ok(Input {
             file,
-            data: Arc::new(ExpectedData::new(bytes.into())),
+            data: Arc::new(ExpectedData::new(bytes)),
         })
     }
 }

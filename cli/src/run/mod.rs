@@ -306,9 +306,13 @@ fn run_in_virtual_time(
             Some(asked) => run_flows(&mut fabric, config, job, &asked.workload, algorithm, &bar),
             None => run_message_job(&mut fabric, config, job, algorithm, &bar),
         };
-        let (events, seconds) = (fabric.network().events(), started.elapsed().as_secs_f64());
+        let (events, skipped) = (fabric.network().events(), fabric.network().skipped_events());
+        let seconds = started.elapsed().as_secs_f64();
         let rate = events as f64 / seconds;
-        tracing::info!("{algorithm}: {events} events in {seconds:.2} s, {rate:.0}/s");
+        tracing::info!(
+            "{algorithm}: {events} events in {seconds:.2} s, {rate:.0}/s; \
+             {skipped} of them skipped as steady states"
+        );
         row
     });
     let row = row.map_err(|failure| match clock.is_stopped() {

@@ -13,7 +13,8 @@ use alfirk_ctrl::topology::{
 };
 use alfirk_experiment::workload::Kind;
 use alfirk_experiment::{
-    run_algorithm, run_workload, Congestion, Job, Kill, Pace, Registration, SenderSettings, Victim,
+    run_algorithm, run_workload, Congestion, Job, Kill, Pace, Registration, SenderSettings,
+    Suspension, Victim,
 };
 use alfirk_roce::collective::{Algorithm, Collective, TransferOp, WriteMode};
 use alfirk_roce::rc::{AckTimeout, PathMtu, Recovery};
@@ -500,9 +501,21 @@ fn rates() -> impl Strategy<Value = Vec<(usize, u64)>> {
 }
 
 prop_compose! {
+    /// Disturbances of a long message: another kind of switches, changes of the source, and a suspended application.
+    fn disturbances()(
+        switching in prop_oneof![6 => Just(Switching::default()), 1 => switching()],
+        switch_source in prop_oneof![5 => Just(0u32), 1 => 1u32..4],
+        suspended in proptest::option::weighted(0.15, (1usize..16, 0u64..200_000, 1u64..100_000)),
+    ) -> (Switching, u32, Option<(usize, u64, u64)>) {
+        (switching, switch_source, suspended)
+    }
+}
+
+prop_compose! {
     /// A random run of long messages, most of which reach a steady state.
     fn long_scene()(
         topology in topology(),
+        (switching, switch_source, suspended) in disturbances(),
         rates in rates(),
         algorithm in algorithm(),
         (op, write) in op(),
@@ -523,14 +536,22 @@ prop_compose! {
         recovery in prop_oneof![5 => Just(Recovery::GoBackN), 1 => Just(Recovery::SelectiveRepeat)],
         seed in 0u64..1_000_000,
     ) -> Scene {
-        let mut topology = topology;
+        let mut topology = topology.with_switching(switching).expect("there is room for headroom");
         let links = topology.links().len();
         for (link, rate) in rates {
             topology = topology.with_rate(LinkIndex(link % links), rate);
         }
         let members = members.min(topology.hosts().len());
         let size = packets * mtu.bytes() + tail;
+        let suspensions = suspended.filter(|(host, ..)| *host < members);
+        let suspensions = suspensions.map(|(host, from, lasts)| Suspension {
+            host: HostIndex(host),
+            from,
+            until: from + lasts,
+        });
         let job = Job {
+            switch_source: if algorithm == Algorithm::Alfirk { switch_source } else { 0 },
+            suspensions: suspensions.into_iter().collect(),
             op,
             write,
             strategies,

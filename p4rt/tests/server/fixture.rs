@@ -4,7 +4,7 @@ use std::{path::Path, sync::OnceLock};
 
 use alfirk_bmv2::{QueueState, Switch, SwitchOptions};
 use alfirk_compiler::driver::{compile, CompileOptions, Compiled};
-use alfirk_p4rt::{ClientId, Event, Server};
+use alfirk_p4rt::{ClientId, Event, Programs, Server};
 use alfirk_p4runtime::{
     p4::{config::v1::P4Info, v1::*},
     text, Status,
@@ -72,11 +72,17 @@ pub fn id(low: u64) -> Option<Uint128> {
 
 /// Creates a server without a pipeline.
 pub fn bare() -> Server {
-    Server::new(Switch::new(SwitchOptions {
+    sharing(&Programs::default())
+}
+
+/// Creates a server without a pipeline, which shares the cache `programs` with others.
+fn sharing(programs: &Programs) -> Server {
+    let switch = Switch::new(SwitchOptions {
         device_id: DEVICE,
         cpu_port: Some(CPU_PORT),
         ..SwitchOptions::default()
-    }))
+    });
+    Server::with_programs(switch, programs.clone())
 }
 
 /// A server with a primary, which sends all requests of the tests.
@@ -102,7 +108,12 @@ impl Fixture {
     }
 
     pub fn without_pipeline() -> Fixture {
-        let mut server = bare();
+        Fixture::sharing(&Programs::default())
+    }
+
+    /// Creates a fixture without a pipeline, whose server shares the cache `programs` with others.
+    pub fn sharing(programs: &Programs) -> Fixture {
+        let mut server = sharing(programs);
         let primary = server.stream_open();
         server.stream_message(primary, arbitration(id(1)), 0);
         while server.poll().is_some() {}

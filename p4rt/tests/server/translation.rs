@@ -1,9 +1,10 @@
 //! Translated types (`@p4runtime_translation`): values written by the controller, seen by packets and returned by
 //! reads.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use alfirk_compiler::driver::Compiled;
+use alfirk_p4rt::Programs;
 use alfirk_p4runtime::{
     p4::v1::{
         set_forwarding_pipeline_config_request::Action, stream_message_request,
@@ -141,6 +142,23 @@ fn exhaustion_is_reported_and_ends_when_entries_are_deleted() {
     f.insert(&by_name("c", "d")).unwrap();
     let all = format!("table_entry {{ table_id: {BY_NAME} }}");
     assert_eq!(f.read(&all), [entity(&by_name("c", "d"))]);
+}
+
+#[test]
+fn servers_that_share_programs_have_values_of_their_own() {
+    let programs = Programs::default();
+    let start = || {
+        let mut f = Fixture::sharing(&programs);
+        f.set_pipeline(Action::VerifyAndCommit, Some(config()))
+            .unwrap();
+        f
+    };
+    let (mut one, mut two) = (start(), start());
+    // Each uses all free values.
+    one.insert(&by_name("a", "b")).unwrap();
+    two.insert(&by_name("c", "d")).unwrap();
+    let program = |f: &Fixture| f.server.switch().program().unwrap().clone();
+    assert!(Arc::ptr_eq(&program(&one), &program(&two)));
 }
 
 /// Writes a string for each of thousands of entries, repeatedly: values of deleted entries are reused.

@@ -172,8 +172,8 @@ impl Requester {
         self.last_acknowledged_at
     }
 
-    /// The stream that this requester sends to `to`; `None` unless the packets in flight and the
-    /// next packet belong to one message.
+    /// The stream that this requester sends to `to`; `None` unless the packets in flight and the next packet belong to
+    /// one message, of which as many packets are acknowledged as are in flight. States from before hardly recur.
     pub(super) fn stream(
         &self,
         to: Ipv4Addr,
@@ -182,7 +182,9 @@ impl Requester {
     ) -> Option<Stream> {
         let message = self.messages.front().filter(|_| self.cursor == 0)?;
         let len = message.payload.len();
-        (message.first <= self.unacked && self.next < message.end()).then_some(())?;
+        let acknowledged = self.unacked.checked_sub(message.first)?;
+        let is_begun = acknowledged > 0 && acknowledged >= self.next - self.unacked;
+        (is_begun && self.next < message.end()).then_some(())?;
         Some(Stream {
             to,
             next: self.next,

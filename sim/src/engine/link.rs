@@ -306,7 +306,7 @@ impl Direction {
             // Each frame draws random numbers.
             visitor.same(counters.frames);
         }
-        *free_at_ps = visitor.time_ps(*free_at_ps);
+        *free_at_ps = visitor.free_ps(*free_at_ps);
         *awaited = visitor.optional_time(*awaited);
         let LinkCounters {
             frames,

@@ -85,12 +85,14 @@ impl Departures {
             announced,
         } = self;
         visitor.same(*flow);
-        visitor.same((*since).into());
+        // Where a train began depends on earlier disturbances; only the order of the two numbers has an effect.
+        visitor.constant((*since).into());
         for range in [&*effective, &*announced] {
             visitor.same(range.is_some().into());
             if let Some(range) = range {
                 visitor.same(range.flow);
-                visitor.same(range.from.into());
+                visitor.constant(range.from.into());
+                visitor.same((*since <= range.from).into());
                 visitor.room(range.until.saturating_sub(*last).into());
             }
         }
@@ -245,7 +247,7 @@ impl<F: Frame> Train<F> {
             // Followers are computed from the frame of the head by their distance, so it needs no shift.
             head.frame.enter_stream(visitor);
             visitor.same(head.announced.flow);
-            visitor.same(head.announced.from.into());
+            visitor.constant(head.announced.from.into());
         }
         visitor.same(arrivals.len() as u64);
         for at in arrivals {

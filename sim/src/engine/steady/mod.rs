@@ -201,6 +201,9 @@ impl<N: Node> Engine<N> {
         if !core.detector.is_enabled || !core.has_trains() {
             return;
         }
+        if self.nodes[node.0].streams().is_empty() {
+            return;
+        }
         core.detector.marks = core.detector.marks.saturating_add(1);
         if core.is_ahead() || !core.detector.may_record(core.handled) {
             return;

@@ -156,6 +156,7 @@ impl Period {
                 Kind::Psn(_) => b.wrapping_sub(a) % PSNS,
                 Kind::Identification => (b + 0xffff - a) % 0xffff,
                 Kind::Room(_) => 0,
+                Kind::FreePs if self.is_past(a, b) => 0,
                 _ => b.wrapping_sub(a),
             };
             let shift = self.shift(kind);
@@ -186,12 +187,18 @@ impl Period {
         Some(from..self.changes.len())
     }
 
+    /// Whether two times in picoseconds are in the past: `a` at the begin of the period, `b` at its end.
+    fn is_past(&self, a: u64, b: u64) -> bool {
+        let end = self.begin.at + self.length;
+        a <= self.begin.at * 1_000 && b <= end * 1_000
+    }
+
     /// The change in one period of a value of this kind that moves.
     fn shift(&self, kind: Kind) -> u64 {
         let packets = |stream: u16| self.packets[usize::from(stream)];
         match kind {
             Kind::Time => self.length,
-            Kind::TimePs => self.length * 1_000,
+            Kind::TimePs | Kind::FreePs => self.length * 1_000,
             Kind::Psn(stream) => packets(stream) % PSNS,
             Kind::Number(stream) => packets(stream),
             Kind::Bytes(stream) => packets(stream) * self.begin.streams[usize::from(stream)].mtu,
@@ -369,6 +376,8 @@ impl<'a> Comparison<'a> {
                     .map(|(state, at)| offset(state, at));
                 (begin == now).then_some(())
             }
+            // A wake event that has passed since has no effect on a period without requests.
+            Wakes::Wait(ignored) if ignored.is_empty() && now.wake.is_none() => Some(()),
             Wakes::Wait(ignored) => {
                 let at = now.wake?;
                 if !now.may_pass_wakes {
@@ -413,10 +422,10 @@ impl<'a> Comparison<'a> {
                 self.limit_time(c);
                 a == c && c > present.at
             }
-            Kind::TimePs if moves => {
+            Kind::TimePs | Kind::FreePs if moves => {
                 a.wrapping_sub(before.at * 1_000) == c.wrapping_sub(present.at * 1_000)
             }
-            Kind::TimePs => a <= before.at * 1_000 && c <= present.at * 1_000,
+            Kind::TimePs | Kind::FreePs => a <= before.at * 1_000 && c <= present.at * 1_000,
             Kind::Room(stream) => {
                 self.limit_packets(stream, c);
                 true
