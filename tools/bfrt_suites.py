@@ -92,8 +92,8 @@ def prepare(checkout: Path, folder: Path) -> None:
     (folder / "p4testutils").symlink_to(checkout / UTILITIES)
     (folder / "sitecustomize.py").write_text(SAMPLE_OF_SETS)
     if shutil.which("thrift"):
-        for file in sorted((checkout / THRIFT).glob("*.thrift")):
-            run("thrift", "--gen", "py", "--out", str(folder), str(file), check=False)
+        for service in sorted((checkout / THRIFT).glob("*.thrift")):
+            run("thrift", "--gen", "py", "--out", str(folder), str(service), check=False)
 
 
 @contextlib.contextmanager
