@@ -50,3 +50,4 @@ pub use tables::{
     EntryHandle, EntryTarget, GroupLimits, GroupMember, KeyFault, KeyMatch, ProfileGroup,
     ProfileMember, TableEntry,
 };
+pub use value_set::Member as ValueSetMember;

@@ -8,10 +8,19 @@ use rustc_hash::FxHashSet;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ValueSetState {
     /// Members without padding, in the order of insertion.
-    pub members: Vec<Vec<u8>>,
+    pub members: Vec<Member>,
     /// Members padded and masked: one list for each combination of key widths and mask with which a `select` uses the
     /// set.
     pub shadows: Vec<Shadow>,
+}
+
+/// A member of a parser value set. Fields are concatenated without padding and right-aligned.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Member {
+    /// Value of the fields.
+    pub value: Vec<u8>,
+    /// Mask in which the bits to compare are 1; `None` to compare all.
+    pub mask: Option<Vec<u8>>,
 }
 
 /// Members of a value set, padded and masked for the `select`s that have these key widths and this mask.
@@ -21,6 +30,8 @@ pub(crate) struct Shadow {
     pub bits: Vec<u32>,
     pub mask: Option<Vec<u8>>,
     pub values: FxHashSet<Vec<u8>>,
+    /// Members with masks of their own: masked value, and mask.
+    pub masked: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
 /// Creates empty value sets, with one list of padded members for each form of key with which a `select` uses the set.
@@ -40,6 +51,7 @@ pub(crate) fn value_sets(program: &LoadedProgram) -> Vec<ValueSetState> {
                     bits,
                     mask: mask.clone(),
                     values: Default::default(),
+                    masked: Vec::new(),
                 });
             }
         }
@@ -48,14 +60,46 @@ pub(crate) fn value_sets(program: &LoadedProgram) -> Vec<ValueSetState> {
 }
 
 impl Shadow {
-    /// Adds a member whose fields are concatenated without padding.
-    pub(crate) fn insert(&mut self, member: &[u8]) {
-        let frame = Frame::copy_of(member);
-        let total: usize = self.bits.iter().map(|b| *b as usize).sum();
-        // The member's bits are right-aligned in its bytes.
-        let Some(mut at) = (member.len() * 8).checked_sub(total) else {
+    /// Removes all members.
+    pub(crate) fn clear(&mut self) {
+        self.values.clear();
+        self.masked.clear();
+    }
+
+    /// Adds a member.
+    pub(crate) fn insert(&mut self, member: &Member) {
+        let Some(mut value) = self.padded(&member.value) else {
             return;
         };
+        and(&mut value, self.mask.as_deref());
+        match &member.mask {
+            None => drop(self.values.insert(value)),
+            Some(mask) => {
+                let Some(mut mask) = self.padded(mask) else {
+                    return;
+                };
+                and(&mut mask, self.mask.as_deref());
+                and(&mut value, Some(&mask));
+                self.masked.push((value, mask));
+            }
+        }
+    }
+
+    /// Whether a key, to which the mask of the `select` was applied, matches a member.
+    pub(crate) fn contains(&self, key: &[u8]) -> bool {
+        let matches = |(value, mask): &(Vec<u8>, Vec<u8>)| {
+            let bytes = key.iter().zip(mask).map(|(byte, mask)| byte & mask);
+            bytes.eq(value.iter().copied())
+        };
+        self.values.contains(key) || self.masked.iter().any(matches)
+    }
+
+    /// Fields, which are concatenated without padding, each in whole bytes.
+    fn padded(&self, fields: &[u8]) -> Option<Vec<u8>> {
+        let frame = Frame::copy_of(fields);
+        let total: usize = self.bits.iter().map(|b| *b as usize).sum();
+        // The bits are right-aligned in their bytes.
+        let mut at = (fields.len() * 8).checked_sub(total)?;
         let mut padded = Vec::new();
         for &bits in &self.bits {
             let value = frame.big(at, bits);
@@ -64,9 +108,14 @@ impl Shadow {
                 padded.push((value.word(i / 8) >> (8 * (i % 8))) as u8);
             }
         }
-        if let Some(mask) = &self.mask {
-            padded.iter_mut().zip(mask).for_each(|(p, m)| *p &= m);
-        }
-        self.values.insert(padded);
+        Some(padded)
     }
+}
+
+fn and(bytes: &mut [u8], mask: Option<&[u8]>) {
+    let mask = mask.into_iter().flatten();
+    bytes
+        .iter_mut()
+        .zip(mask)
+        .for_each(|(byte, mask)| *byte &= mask);
 }

@@ -598,10 +598,10 @@ fn contains(set: &ValueSetState, state: &ParseState, mask: Option<&[u8]>, key: &
         .find(|s| s.mask.as_deref() == mask && s.bits.iter().copied().eq(bits.clone()));
     let Some(shadow) = shadow else { return false };
     match mask {
-        None => shadow.values.contains(key),
+        None => shadow.contains(key),
         Some(mask) => {
             let masked: Vec<u8> = key.iter().zip(mask).map(|(k, m)| k & m).collect();
-            shadow.values.contains(&masked)
+            shadow.contains(&masked)
         }
     }
 }

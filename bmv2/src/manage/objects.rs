@@ -9,6 +9,7 @@ use crate::externs::meter::MeterConfig;
 use crate::numbers::{shortest, to_words};
 use crate::pre::Pre;
 use crate::switch::Switch;
+use crate::value_set::Member;
 use alfirk_bmv2_json::MeterType;
 use std::ops::Range;
 
@@ -329,22 +330,44 @@ impl Switch {
             .map_or_else(|_| Vec::new(), |(program, _)| program.value_sets())
     }
 
-    /// Returns the members of a parser value set, in the order of insertion.
+    /// Returns the values of the members of a parser value set, in the order of insertion.
     ///
     /// # Errors
     /// When there is no such set.
     pub fn value_set(&self, name: &str) -> Result<Vec<Vec<u8>>> {
+        let members = self.value_set_members(name)?.iter();
+        Ok(members.map(|member| member.value.clone()).collect())
+    }
+
+    /// Returns the members of a parser value set, in the order of insertion.
+    ///
+    /// # Errors
+    /// When there is no such set.
+    pub fn value_set_members(&self, name: &str) -> Result<&[Member]> {
         let (program, state) = self.parts()?;
         let at = program.vsets.iter().position(|v| v.name == name);
         let at = at.ok_or_else(|| unknown("parser value set", name))?;
-        Ok(state.vsets[at].members.clone())
+        Ok(&state.vsets[at].members)
     }
 
-    /// Sets all members of a parser value set. A member's fields are concatenated without padding and right-aligned.
+    /// Sets all members of a parser value set, without masks. A value's fields are concatenated without padding and
+    /// right-aligned.
     ///
     /// # Errors
     /// When there is no such set, a value is too wide, or there are too many.
-    pub fn set_value_set(&mut self, name: &str, members: &[Vec<u8>]) -> Result<()> {
+    pub fn set_value_set(&mut self, name: &str, values: &[Vec<u8>]) -> Result<()> {
+        let members = values.iter().map(|value| Member {
+            value: value.clone(),
+            mask: None,
+        });
+        self.set_value_set_members(name, members.collect())
+    }
+
+    /// Sets all members of a parser value set.
+    ///
+    /// # Errors
+    /// When there is no such set, a value or mask is too wide, or there are too many.
+    pub fn set_value_set_members(&mut self, name: &str, members: Vec<Member>) -> Result<()> {
         let (program, state) = self.parts_mut()?;
         let at = program.vsets.iter().position(|v| v.name == name);
         let at = at.ok_or_else(|| unknown("parser value set", name))?;
@@ -356,9 +379,8 @@ impl Switch {
             });
         }
         let bytes = info.bits.div_ceil(8).max(1) as usize;
-        let mut padded = Vec::new();
-        for member in members {
-            let words = to_words(member, info.bits).ok_or_else(|| ManageError::ValueTooWide {
+        let full = |value: &[u8]| -> Result<Vec<u8>> {
+            let words = to_words(value, info.bits).ok_or_else(|| ManageError::ValueTooWide {
                 what: "parser value set",
                 name: name.to_owned(),
                 bits: info.bits,
@@ -366,14 +388,21 @@ impl Switch {
             let value = shortest(&words);
             let mut full = vec![0; bytes.saturating_sub(value.len())];
             full.extend_from_slice(&value);
-            padded.push(full);
-        }
+            Ok(full)
+        };
+        let padded = members.iter().map(|member| {
+            Ok(Member {
+                value: full(&member.value)?,
+                mask: member.mask.as_deref().map(full).transpose()?,
+            })
+        });
+        let padded: Vec<Member> = padded.collect::<Result<_>>()?;
         let set = &mut state.vsets[at];
         for shadow in &mut set.shadows {
-            shadow.values.clear();
+            shadow.clear();
             padded.iter().for_each(|member| shadow.insert(member));
         }
-        set.members = members.to_vec();
+        set.members = members;
         state.changes.record(|| Change::ValueSet(name.to_owned()));
         Ok(())
     }
