@@ -24,6 +24,7 @@ mod profiles;
 mod program;
 mod read;
 mod scope;
+mod value_sets;
 mod values;
 mod write;
 
@@ -35,15 +36,19 @@ use alfirk_bmv2::{Digest, Switch};
 use alfirk_p4rt::{Programs, Server};
 use alfirk_p4runtime::{
     bfrt_proto::{
-        data_field::Value, idle_timeout_notification::NotificationType,
-        set_forwarding_pipeline_config_request::Action, stream_message_request,
-        stream_message_response::Update as Sent, subscribe::Notifications,
-        table_entry::Value as Key, write_request::Atomicity, DigestList, Error,
-        ForwardingPipelineConfig, GetForwardingPipelineConfigResponse, IdleTimeoutNotification,
-        NonP4Config, ReadRequest, ReadResponse, SetForwardingPipelineConfigRequest,
-        SetForwardingPipelineConfigResponse, SetForwardingPipelineConfigResponseType,
-        StreamMessageRequest, StreamMessageResponse, Subscribe, TableData, TableEntry,
-        TargetDevice, WriteRequest, WriteResponse,
+        data_field::Value,
+        idle_timeout_notification::NotificationType,
+        set_forwarding_pipeline_config_request::{Action, DevInitMode},
+        stream_message_request,
+        stream_message_response::Update as Sent,
+        subscribe::Notifications,
+        table_entry::Value as Key,
+        write_request::Atomicity,
+        DigestList, Error, ForwardingPipelineConfig, GetForwardingPipelineConfigResponse,
+        IdleTimeoutNotification, NonP4Config, ReadRequest, ReadResponse,
+        SetForwardingPipelineConfigRequest, SetForwardingPipelineConfigResponse,
+        SetForwardingPipelineConfigResponseType, StreamMessageRequest, StreamMessageResponse,
+        Subscribe, TableData, TableEntry, TargetDevice, WriteRequest, WriteResponse,
     },
     Code, Status,
 };
@@ -161,6 +166,9 @@ pub struct Service {
     next_list: u32,
     /// Time of the next check for idle entries, in nanoseconds; `None` if no table has it enabled.
     next_idle_check: Option<u64>,
+    /// Whether a program is loaded without interruption (`HITLESS`): clients write its entries, while the old program
+    /// processes packets.
+    is_pending: bool,
 }
 
 impl Service {
@@ -181,6 +189,7 @@ impl Service {
             next_stream: 1,
             next_list: 1,
             next_idle_check: None,
+            is_pending: false,
         }
     }
 
@@ -447,14 +456,21 @@ impl Service {
             }
             Action::VerifyAndWarmInitBegin => {
                 self.load(server, request)?;
+                // With the mode `FAST_RECONFIG` a program runs as soon as it is loaded.
+                if request.dev_init_mode() == DevInitMode::FastReconfig {
+                    self.start(server);
+                }
                 Kind::WarmInitStarted
             }
             Action::VerifyAndWarmInitBeginAndEnd => {
                 self.load(server, request)?;
+                self.start(server);
                 Kind::WarmInitFinished
             }
-            // A program runs as soon as it is loaded.
-            Action::WarmInitEnd => Kind::WarmInitFinished,
+            Action::WarmInitEnd => {
+                self.start(server);
+                Kind::WarmInitFinished
+            }
             Action::ReconcileAndWarmInitEnd => {
                 return Err(error::unsupported(
                     "this switch does not reconcile programs",
@@ -504,15 +520,16 @@ impl Service {
             .map_err(|_| invalid("the binary of the profile is not BMv2 JSON"))?;
         let loaded = self.programs.load(text);
         let loaded = loaded.map_err(|why| invalid(format!("the program is invalid: {why}")))?;
+        if std::mem::take(&mut self.is_pending) {
+            server.discard();
+        }
         if !server.load_beside(loaded) {
             return Err(Status::new(
                 Code::FailedPrecondition,
                 "another control plane has loaded a program that does not run yet",
             ));
         }
-        server.swap();
         let mut writer = server.target_switch_mut();
-        writer.set_port_modes(BTreeMap::new());
         if let Ok(engine) = writer.pre_mut() {
             engine.clear_groups();
             for session in engine.sessions() {
@@ -525,10 +542,25 @@ impl Service {
         if known.as_ref() != Some(&program.name) {
             self.bound.clear();
         }
-        self.device = Device::new(self.device.generation);
+        let mut device = Device::new(self.device.generation);
+        if request.dev_init_mode() == DevInitMode::Hitless {
+            device.ports.clone_from(&self.device.ports);
+            device.attributes.clone_from(&self.device.attributes);
+        }
+        self.device = device;
         self.program = Some(program);
         self.next_idle_check = None;
+        self.is_pending = true;
         Ok(())
+    }
+
+    /// Starts the program that was loaded last, if it does not run yet.
+    fn start(&mut self, server: &mut Server) {
+        if std::mem::take(&mut self.is_pending) {
+            server.swap();
+            let modes = self.device.ports.modes();
+            server.target_switch_mut().set_port_modes(modes);
+        }
     }
 
     /// Sends a digest of the data plane to all clients that are bound and want digests.

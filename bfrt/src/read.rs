@@ -1,11 +1,10 @@
 //! Read requests.
 
-use alfirk_bf_rt_json::{ids, ActionData, Table, TableType};
+use alfirk_bf_rt_json::{ActionData, Table, TableType};
 use alfirk_bmv2::{Switch, TableEntry as CoreEntry};
 use alfirk_p4runtime::bfrt_proto::{
-    entity::Entity as Kind, handle_id, key_field::MatchType as Match, object_id::Object,
-    table_entry::Value as Key, Entity, HandleId, ObjectId, TableAttribute, TableData, TableEntry,
-    TableKey, TableUsage, TargetDevice,
+    entity::Entity as Kind, handle_id, object_id::Object, table_entry::Value as Key, Entity,
+    HandleId, ObjectId, TableAttribute, TableData, TableEntry, TableKey, TableUsage, TargetDevice,
 };
 
 use crate::arrays::Array;
@@ -21,7 +20,8 @@ use crate::pre::{key_u32, Entry};
 use crate::profiles::Profile;
 use crate::program::{own_name, table_of};
 use crate::scope::pipe_of;
-use crate::values::{self, joined_values, requested_key};
+use crate::value_sets::ValueSet;
+use crate::values::requested_key;
 use crate::{Device, Port, Program};
 
 /// Everything that a read needs.
@@ -230,20 +230,7 @@ impl<'a> Source<'a> {
             TableType::PortMetadata => PortMetadata::new(table).read(switch, key),
             _ if pktgen::is_of_generator(table) => self.device.generator.read(table, key),
             _ if ports::is_of_ports(table) => self.device.ports.read(table, key, self.ports),
-            TableType::ParserValueSet => {
-                let all = switch.value_set(own_name(&table.name)).map_err(core)?;
-                let wanted = key.map(|key| set_value(table, key)).transpose()?;
-                let wanted = wanted.as_deref().map(values::number);
-                let all: Vec<Entry> = all
-                    .iter()
-                    .filter(|value| wanted.is_none_or(|wanted| values::number(value) == wanted))
-                    .map(|value| (set_key(table, value), TableData::default()))
-                    .collect();
-                match all.is_empty() && wanted.is_some() {
-                    true => Err(not_found("the parser value set has no such value")),
-                    false => Ok(all),
-                }
-            }
+            TableType::ParserValueSet => ValueSet::new(table).read(switch, key),
             _ => {
                 let array = Array::new(table);
                 let chip = self.device.generation;
@@ -375,65 +362,4 @@ impl<'a> Source<'a> {
 
 fn push(results: &mut Vec<Entity>, kind: Kind) {
     results.push(Entity { entity: Some(kind) });
-}
-
-/// The value of a parser value set in a key: its fields without padding. Masks must be full.
-pub(crate) fn set_value(table: &Table, key: &TableKey) -> Outcome<Vec<u8>> {
-    let fields = values::key_fields(key);
-    let mut parts = Vec::new();
-    for field in table
-        .key
-        .iter()
-        .filter(|field| field.id != ids::MATCH_PRIORITY)
-    {
-        let bits = field.ty.bits().unwrap_or(8);
-        let given = fields
-            .get(&field.id)
-            .and_then(|field| field.match_type.as_ref());
-        let value = match given {
-            Some(Match::Ternary(ternary)) => {
-                values::check_width(&ternary.value, bits, &field.name)?;
-                values::check_width(&ternary.mask, bits, &field.name)?;
-                let ones: u32 = ternary.mask.iter().map(|byte| byte.count_ones()).sum();
-                if ones != bits {
-                    return Err(unsupported(format!(
-                        "parser value set {}: this switch supports full masks only",
-                        table.name
-                    )));
-                }
-                ternary.value.clone()
-            }
-            Some(Match::Exact(exact)) => {
-                values::check_width(&exact.value, bits, &field.name)?;
-                exact.value.clone()
-            }
-            _ => {
-                return Err(invalid(format!(
-                    "parser value set {}: the field {} is missing",
-                    table.name, field.name
-                )))
-            }
-        };
-        parts.push((bits, value));
-    }
-    Ok(joined_values(&parts))
-}
-
-/// The key of a value of a parser value set.
-fn set_key(table: &Table, value: &[u8]) -> TableKey {
-    use alfirk_p4runtime::bfrt_proto::{key_field::Ternary, KeyField};
-    let mut low = 0;
-    let mut fields: Vec<KeyField> = Vec::new();
-    for field in table.key.iter().rev() {
-        let bits = field.ty.bits().unwrap_or(8);
-        let part = values::bits_of(value, low, bits);
-        low += bits;
-        let mask = values::bits_of(&vec![0xff; part.len()], 0, bits);
-        fields.push(KeyField {
-            field_id: field.id,
-            match_type: Some(Match::Ternary(Ternary { value: part, mask })),
-        });
-    }
-    fields.reverse();
-    TableKey { fields }
 }

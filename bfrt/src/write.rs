@@ -21,8 +21,9 @@ use crate::port_metadata::PortMetadata;
 use crate::ports;
 use crate::pre::Write;
 use crate::profiles::Profile;
-use crate::program::{own_name, table_of};
+use crate::program::table_of;
 use crate::scope::pipe_of;
+use crate::value_sets::ValueSet;
 use crate::values::requested_key;
 use crate::{Device, Port, Program};
 
@@ -327,7 +328,7 @@ impl Target<'_> {
                     false => generator.write(table, named, data, self.now),
                 }
             }
-            TableType::ParserValueSet => self.value_set(table, named, is_delete),
+            TableType::ParserValueSet => ValueSet::new(table).write(switch, named, is_delete),
             TableType::PortMetadata if is_delete => PortMetadata::new(table).delete(switch, key),
             TableType::PortMetadata => PortMetadata::new(table).write(switch, named, data, is_new),
             _ => {
@@ -345,26 +346,6 @@ impl Target<'_> {
                 }
             }
         }
-    }
-
-    /// Adds a value to a parser value set, or removes it. Only values with full masks are supported.
-    fn value_set(&mut self, table: &Table, key: &TableKey, is_delete: bool) -> Outcome {
-        let value = crate::read::set_value(table, key)?;
-        let name = own_name(&table.name);
-        let mut all = self.switch.value_set(name).map_err(core)?;
-        let number = crate::values::number(&value);
-        let at = all
-            .iter()
-            .position(|own| crate::values::number(own) == number);
-        match (is_delete, at) {
-            (true, Some(at)) => drop(all.remove(at)),
-            (true, None) => return Err(not_found("the parser value set has no such value")),
-            (false, Some(_)) => {
-                return Err(crate::error::exists("the parser value set has this value"))
-            }
-            (false, None) => all.push(value),
-        }
-        self.switch.set_value_set(name, &all).map_err(core)
     }
 
     /// Deletes all entries of a table, or resets all cells.
@@ -423,9 +404,7 @@ impl Target<'_> {
                 Ok(())
             }
             _ if pktgen::is_of_generator(table) => self.device.generator.reset(table, None),
-            TableType::ParserValueSet => switch
-                .set_value_set(own_name(&table.name), &[])
-                .map_err(core),
+            TableType::ParserValueSet => ValueSet::new(table).clear(switch),
             TableType::PortMetadata => PortMetadata::new(table).delete(switch, None),
             _ => {
                 self.device.copies.clear(table.id);

@@ -37,6 +37,8 @@ struct learn_t {
 }
 
 parser IngressParser(packet_in packet, out headers_t hdr, out metadata_t meta, out ingress_intrinsic_metadata_t ig_intr_md) {
+    value_set<bit<16>>(4) kinds;
+
     state start {
         packet.extract(ig_intr_md);
         meta.port = port_metadata_unpack<port_metadata_t>(packet);
@@ -44,6 +46,13 @@ parser IngressParser(packet_in packet, out headers_t hdr, out metadata_t meta, o
         meta.group = meta.port.group;
         meta.level = 0;
         meta.color = 0;
+        transition select(hdr.ethernet.kind) {
+            kinds: refused;
+            default: accept;
+        }
+    }
+    state refused {
+        meta.level = 1;
         transition accept;
     }
 }

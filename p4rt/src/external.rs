@@ -68,6 +68,11 @@ impl Server {
         is_there
     }
 
+    /// Discards the program that [`Server::load_beside`] has loaded, if there is one.
+    pub fn discard(&mut self) {
+        self.saved = None;
+    }
+
     /// Keeps digests of the data plane for [`Server::take_digests`] from now on, in addition to those that P4Runtime sends.
     pub fn observe_digests(&mut self) {
         self.digests = Some(Vec::new());

@@ -2,11 +2,21 @@
 
 use alfirk_bf_rt_json::{ids, Table, TableType};
 use alfirk_p4runtime::bfrt_proto::{
-    data_field::Value, entity::Entity as Kind, idle_table::IdleTableMode,
-    idle_timeout_notification::NotificationType, mode::PredefinedMode, mode::Scope,
-    stream_message_response::Update as Sent, table_attribute::Attribute, table_entry::Value as Key,
-    update::Type, write_request::Atomicity, ByteCountAdj, DataField, DynKeyMask, Entity,
-    EntryScope, IdleTable, KeyFieldMask, Mode, TableAttribute, TableEntry, TableFlags,
+    data_field::Value,
+    entity::Entity as Kind,
+    idle_table::IdleTableMode,
+    idle_timeout_notification::NotificationType,
+    key_field::{MatchType, Ternary},
+    mode::PredefinedMode,
+    mode::Scope,
+    set_forwarding_pipeline_config_request::{Action, DevInitMode},
+    stream_message_response::Update as Sent,
+    table_attribute::Attribute,
+    table_entry::Value as Key,
+    update::Type,
+    write_request::Atomicity,
+    ByteCountAdj, DataField, DynKeyMask, Entity, EntryScope, IdleTable, KeyField, KeyFieldMask,
+    Mode, SetForwardingPipelineConfigRequest, TableAttribute, TableEntry, TableFlags,
     TableOperation, TargetDevice, Update,
 };
 use alfirk_p4runtime::Code;
@@ -63,6 +73,23 @@ impl Fixture {
             entity: Some(entity(kind)),
         };
         self.write(vec![update], Atomicity::ContinueOnError)
+            .unwrap();
+    }
+
+    fn load(&mut self, action: Action, mode: DevInitMode) {
+        let config = match action {
+            Action::WarmInitEnd => Vec::new(),
+            _ => self.service.get_pipeline().config,
+        };
+        let request = SetForwardingPipelineConfigRequest {
+            client_id: super::CLIENT,
+            action: action.into(),
+            dev_init_mode: mode.into(),
+            config,
+            ..Default::default()
+        };
+        self.service
+            .set_pipeline(&mut self.server, &request)
             .unwrap();
     }
 
@@ -354,6 +381,67 @@ fn entries_of_one_scope_are_read_by_its_pipes() {
         ..forward(0xb, 2)
     };
     assert_eq!(fixture.entry(Type::Insert, elsewhere), Err(Code::NotFound));
+}
+
+#[test]
+fn members_of_a_value_set_have_masks() {
+    let mut fixture = Fixture::new();
+    let mut tables = schema().tables.iter();
+    let own = tables
+        .find(|table| table.table_type == TableType::ParserValueSet)
+        .unwrap();
+    let member = |value: [u8; 2], mask: [u8; 2]| {
+        let field = KeyField {
+            field_id: own.key[0].id,
+            match_type: Some(MatchType::Ternary(Ternary {
+                value: value.to_vec(),
+                mask: mask.to_vec(),
+            })),
+        };
+        of(own, vec![field], "", vec![])
+    };
+    fixture.entry(Type::Insert, forward(0xa, 2)).unwrap();
+    let others = member([0x90, 0], [0xf0, 0]);
+    fixture.entry(Type::Insert, others.clone()).unwrap();
+    assert_eq!(fixture.packet(1, 0xa, 1), [2]);
+    // The test's packets have the type 0x0800.
+    let own_kind = member([0x08, 0], [0xff, 0]);
+    fixture.entry(Type::Insert, own_kind.clone()).unwrap();
+    assert!(fixture.packet(1, 0xa, 1).is_empty());
+    assert_eq!(
+        fixture.entry(Type::Insert, own_kind.clone()),
+        Err(Code::AlreadyExists)
+    );
+    let all = fixture.entries(of(own, vec![], "", vec![]));
+    assert_eq!(all.len(), 2);
+    assert_eq!(all[1].value, own_kind.value);
+    fixture.entry(Type::Delete, own_kind).unwrap();
+    assert_eq!(fixture.packet(1, 0xa, 1), [2]);
+    let exact = member([0x08, 0], [0xff, 0xff]);
+    fixture.entry(Type::Insert, exact).unwrap();
+    assert!(fixture.packet(1, 0xa, 1).is_empty());
+}
+
+#[test]
+fn packets_are_processed_by_the_old_entries_until_a_hitless_load_ends() {
+    let mut fixture = Fixture::new();
+    fixture.entry(Type::Insert, forward(0xa, 2)).unwrap();
+    fixture.load(Action::VerifyAndWarmInitBegin, DevInitMode::Hitless);
+    assert_eq!(fixture.packet(1, 0xa, 1), [2]);
+    assert!(fixture
+        .entries(of(table("forward"), vec![], "", vec![]))
+        .is_empty());
+    fixture.entry(Type::Insert, forward(0xa, 3)).unwrap();
+    assert_eq!(fixture.packet(1, 0xa, 1), [2]);
+    // Another load discards what was written for the first one.
+    fixture.load(Action::VerifyAndWarmInitBegin, DevInitMode::Hitless);
+    fixture.entry(Type::Insert, forward(0xb, 3)).unwrap();
+    fixture.load(Action::WarmInitEnd, DevInitMode::Hitless);
+    assert!(fixture.packet(1, 0xa, 1).is_empty());
+    assert_eq!(fixture.packet(1, 0xb, 1), [3]);
+    // Without this mode, entries are gone at once.
+    fixture.load(Action::VerifyAndWarmInitBegin, DevInitMode::FastReconfig);
+    assert!(fixture.packet(1, 0xb, 1).is_empty());
 }
 
 fn idle(mode: IdleTableMode, enable: bool) -> Attribute {
