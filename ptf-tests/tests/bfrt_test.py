@@ -336,7 +336,6 @@ def errors_of_batches_name_the_entry_and_nothing_is_written(router: BfRtClient) 
     wrong: list[tuple[Callable[[], object], str, str]] = [
         (lambda: routes.get(_PREFIX), "NOT_FOUND", "get from pipe.Ingress.routes: NOT_FOUND: "),
         (lambda: routes.delete(_PREFIX), "NOT_FOUND", "delete from pipe.Ingress.routes: NOT_FOUND: "),
-        (lambda: routes.add(_PREFIX, "forward"), "INVALID_ARGUMENT", "the parameter port has no value"),
         (lambda: routes.add(1, "forward", {"prt": 1}), "", "action Ingress.forward has no data field `prt`"),
         (lambda: router.table("seen").get(16), "INVALID_ARGUMENT", "the index 16 is beyond its size of 16"),
         (lambda: router.table("rules").get(1), "", "expected values of the key fields (hdr.ipv4.src, "),
@@ -348,6 +347,14 @@ def errors_of_batches_name_the_entry_and_nothing_is_written(router: BfRtClient) 
         assert caught.value.code == code
         assert text in str(caught.value)
     assert router.mark() == start
+
+
+def a_parameter_without_a_value_is_zero(router: BfRtClient) -> None:
+    start = router.mark()
+    routes = router.table("routes")
+    routes.add(_PREFIX, "forward")
+    assert routes.get(_PREFIX)["port"] == 0
+    router.undo(start)
 
 
 def members_and_groups_are_entries(objects: BfRtClient) -> None:
