@@ -413,9 +413,11 @@ class NoServer(BfRtTest):
 
 @pytest.mark.root
 @pytest.mark.parametrize("control", ["bfrt", "p4runtime"])
-@pytest.mark.parametrize(("source", "last", "arrays"), [(_ROUTER_TNA, "Hosts", 3), (_OBJECTS, "Choose", 2)])
+@pytest.mark.parametrize(
+    ("source", "last", "tables", "arrays"), [(_ROUTER_TNA, "Hosts", 3, 3), (_OBJECTS, "Choose", 6, 3)]
+)
 def written_tests_of_a_program_for_tofino_pass(
-    tmp_path: Path, source: Path, last: str, arrays: int, control: str
+    tmp_path: Path, source: Path, last: str, tables: int, arrays: int, control: str
 ) -> None:
     (tmp_path / "router.p4").write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
     flags = [] if control == "bfrt" else ["--control", control]
@@ -426,8 +428,8 @@ def written_tests_of_a_program_for_tofino_pass(
     assert ("(ProgramTest):" in module) == (control == "p4runtime")
     done = _alfirk(tmp_path, "ptf", "--arch", "tna", "router.p4")
     assert done.returncode == 0, done.stdout + done.stderr
-    # Cells of counters, meters and registers are tested by BfRuntime.
-    count = 4 + arrays * (control == "bfrt")
+    # One without entries, one for each table, and by BfRuntime one for each array of cells.
+    count = 1 + tables + arrays * (control == "bfrt")
     _has_in_order(done.stdout, [f"router_tests.Ingress{last} ... ok", f"{count} passed, 0 failed"])
 
 
