@@ -50,4 +50,5 @@ pub use tables::{
     EntryHandle, EntryTarget, GroupLimits, GroupMember, KeyFault, KeyMatch, ProfileGroup,
     ProfileMember, TableEntry,
 };
+pub use tofino::PORTS_PER_PIPE;
 pub use value_set::Member as ValueSetMember;

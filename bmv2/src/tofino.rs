@@ -22,12 +22,10 @@ use crate::state::State;
 use crate::steps::Step;
 use crate::switch::{PortMode, Processor};
 use crate::trace::TraceEvent;
+use alfirk_packet_io::wire::ETHERNET_FCS;
 
 /// Value of `ucast_egress_port` by which the packet has no egress port.
 const NO_PORT: u64 = 0x1ff;
-
-/// Bytes of the frame check sequence, which are part of `pkt_length`.
-const CHECK_SEQUENCE: usize = 4;
 
 /// Multicast group of a packet without one, if there is a group 0.
 const NO_GROUP: u64 = 0xffff;
@@ -47,8 +45,8 @@ mod parser_error {
     pub const TIMEOUT: u64 = 0x0008;
 }
 
-/// Distance between the numbers of a port in two neighbouring pipes.
-const PORTS_PER_PIPE: u32 = 128;
+/// Distance between the numbers of a port in two neighbouring pipes of Tofino.
+pub const PORTS_PER_PIPE: u32 = 128;
 
 /// Maximum number of resubmissions per packet, and of recirculations without a queue. The chip has no limit, but
 /// processes other packets between them.
@@ -74,7 +72,7 @@ impl Chip {
     }
 }
 
-/// Copies as many bytes as both have.
+/// Copies bytes to the start of a buffer, up to the length of the shorter one.
 fn copy_start(from: &[u8], to: &mut [u8]) {
     let bytes = from.len().min(to.len());
     to[..bytes].copy_from_slice(&from[..bytes]);
@@ -308,7 +306,7 @@ impl Processor<'_> {
         self.number_copy(&mut copy, number);
         let md = &tofino.egress_metadata;
         set(&mut copy.words, md.egress_rid, u64::from(replica.rid));
-        let bytes = received + CHECK_SEQUENCE;
+        let bytes = received + ETHERNET_FCS as usize;
         set(&mut copy.words, md.pkt_length, bytes as u64);
         self.enqueue(replica.port, Some(queue), copy, fx);
     }

@@ -42,7 +42,7 @@ pub struct TableInfo {
     pub direct_counter: bool,
     /// Whether the table has a direct meter: one for each entry.
     pub direct_meter: bool,
-    /// Names of the direct registers, which have a cell for each entry.
+    /// The direct registers, which have a cell for each entry.
     pub direct_registers: Vec<RegisterInfo>,
     /// Whether entries may have an idle timeout.
     pub idle_timeout: bool,

@@ -160,8 +160,6 @@ struct Entries {
     /// Counts of each slot; empty unless the table has a direct counter.
     counters: Vec<Counter>,
     meters: Vec<Meter>,
-    /// Number of bytes that the direct meter adds to the length of a packet.
-    meter_adjustment: i32,
     /// Number of previous entries of each slot, modulo 256. It is the upper byte of handles.
     versions: Vec<u8>,
     /// Slots below `hot.len()` that no entry uses.
@@ -219,9 +217,6 @@ impl TableState {
     /// Sets the number of bytes that the direct meter adds to the length of a packet.
     pub(crate) fn adjust_meter(&mut self, bytes: i32) {
         self.meter_adjustment = bytes;
-        if let Some(entries) = &mut self.entries {
-            entries.meter_adjustment = bytes;
-        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -231,7 +226,8 @@ impl TableState {
     /// Looks up the entry that matches the packet, and counts the hit; `None` on a miss. `bytes`: length of the packet.
     #[inline]
     pub(crate) fn hit(&mut self, phv: &[u64], bytes: usize, now: u64) -> Option<LookupResult<'_>> {
-        self.entries.as_mut()?.hit(phv, bytes, now)
+        let entries = self.entries.as_mut()?;
+        entries.hit(phv, bytes, now, self.meter_adjustment)
     }
 
     /// Returns the slot of the entry that matches the packet. The hit is not counted. `None` on a miss.
@@ -281,11 +277,8 @@ impl TableState {
         is_const: bool,
         now: u64,
     ) -> EntryHandle {
-        let entries = self.entries.get_or_insert_with(|| {
-            let mut entries = Entries::new(table, self.masks.is_some());
-            entries.meter_adjustment = self.meter_adjustment;
-            Box::new(entries)
-        });
+        let new = || Box::new(Entries::new(table, self.masks.is_some()));
+        let entries = self.entries.get_or_insert_with(new);
         entries.insert(table, entry, is_const, now)
     }
 
@@ -373,7 +366,6 @@ impl Entries {
             cold: Vec::new(),
             counters: Vec::new(),
             meters: Vec::new(),
-            meter_adjustment: 0,
             versions: Vec::new(),
             free: BinaryHeap::new(),
             live: 0,
@@ -383,7 +375,13 @@ impl Entries {
     }
 
     #[inline]
-    fn hit(&mut self, phv: &[u64], bytes: usize, now: u64) -> Option<LookupResult<'_>> {
+    fn hit(
+        &mut self,
+        phv: &[u64],
+        bytes: usize,
+        now: u64,
+        meter_adjustment: i32,
+    ) -> Option<LookupResult<'_>> {
         let handle = self.peek(phv)?;
         if let Some(counter) = self.counters.get_mut(handle as usize) {
             counter.count(bytes);
@@ -396,8 +394,7 @@ impl Entries {
         Some(LookupResult {
             target: &hot.target,
             slot: handle,
-            meter: (self.meters.get_mut(handle as usize))
-                .map(|meter| (meter, self.meter_adjustment)),
+            meter: (self.meters.get_mut(handle as usize)).map(|meter| (meter, meter_adjustment)),
         })
     }
 
