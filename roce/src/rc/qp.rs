@@ -792,7 +792,7 @@ impl QueuePair {
     }
 
     /// The stream that this end sends at present, if the packets in flight and the next packet belong to one message, of
-    /// which as many packets are acknowledged as are in flight; `None` otherwise.
+    /// which at least as many packets are acknowledged as are in flight; `None` otherwise.
     pub(crate) fn stream(&self, memory: &MemoryTable) -> Option<Stream> {
         let remote = self.remote.filter(|_| self.state == QpState::Ready)?;
         self.requester.stream(remote.ip, &self.config, memory)

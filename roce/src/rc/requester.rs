@@ -173,7 +173,7 @@ impl Requester {
     }
 
     /// The stream that this requester sends to `to`; `None` unless the packets in flight and the next packet belong to
-    /// one message, of which as many packets are acknowledged as are in flight. States from before hardly recur.
+    /// one message, of which at least as many packets are acknowledged as are in flight: earlier states rarely recur.
     pub(super) fn stream(
         &self,
         to: Ipv4Addr,
