@@ -106,6 +106,17 @@ impl Table {
             .iter()
             .flat_map(|data| data.fields().iter().map(move |field| (data, field)))
     }
+
+    /// Whether [`Table::data_fields`] has a field with this id.
+    pub fn has_data_field(&self, id: u32) -> bool {
+        self.data_fields().any(|(_, field)| field.id == id)
+    }
+
+    /// The key fields that packets match: all but `$MATCH_PRIORITY`.
+    pub fn match_keys(&self) -> impl DoubleEndedIterator<Item = &KeyField> + Clone {
+        let keys = self.key.iter();
+        keys.filter(|key| key.id != ids::MATCH_PRIORITY)
+    }
 }
 
 impl TableType {

@@ -100,7 +100,9 @@ impl<'p> Array<'p> {
                     (ids::COUNTER_BYTES, chip_bytes(counter)),
                     (ids::COUNTER_PKTS, counter.packets),
                 ];
-                let counts = counts.into_iter().filter(|(id, _)| self.has(*id));
+                let counts = counts
+                    .into_iter()
+                    .filter(|(id, _)| self.table.has_data_field(*id));
                 counts
                     .map(|(id, count)| values::number_field(id, count, 64))
                     .collect()
@@ -184,10 +186,6 @@ impl<'p> Array<'p> {
     /// Number of cells.
     pub fn size(&self) -> u64 {
         self.table.size
-    }
-
-    fn has(&self, id: u32) -> bool {
-        self.table.data_fields().any(|(_, field)| field.id == id)
     }
 
     fn unsupported(&self) -> alfirk_p4runtime::Status {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use alfirk_bf_rt_json::{ids, Table, TableType};
+use alfirk_bf_rt_json::{Table, TableType};
 use alfirk_bmv2::Switch;
 use alfirk_p4runtime::bfrt_proto::{
     idle_table::IdleTableMode,
@@ -15,7 +15,7 @@ use alfirk_p4runtime::bfrt_proto::{
 use crate::arrays::Array;
 use crate::device::is_configuration;
 use crate::error::{core, invalid, unsupported, Outcome};
-use crate::match_table::MatchTable;
+use crate::match_table::{prefix_mask, MatchTable};
 use crate::scope::Scopes;
 use crate::values::{check_width, padded};
 use crate::Device;
@@ -221,19 +221,16 @@ fn adjust_meter(table: &Table, switch: &mut Switch, bytes: i32) -> Outcome {
 /// Sets the compared bits of each key field. Fields that the request does not have keep all their bits.
 fn set_key_mask(table: &Table, request: &DynKeyMask, switch: &mut Switch) -> Outcome {
     let found = MatchTable::new(table, switch)?;
-    let fields = table.key.iter();
-    let masks = fields
-        .filter(|field| field.id != ids::MATCH_PRIORITY)
-        .map(|field| {
-            let bits = field.ty.bits().unwrap_or(1);
-            let own = request.fields.iter().find(|mask| mask.field_id == field.id);
-            let Some(own) = own else {
-                return Ok(crate::match_table::prefix_mask(bits, bits));
-            };
-            let what = format!("table {}, mask of key field {}", table.name, field.name);
-            check_width(&own.mask, bits, &what)?;
-            Ok(own.mask.clone())
-        });
+    let masks = table.match_keys().map(|field| {
+        let bits = field.ty.bits().unwrap_or(1);
+        let own = request.fields.iter().find(|mask| mask.field_id == field.id);
+        let Some(own) = own else {
+            return Ok(prefix_mask(bits, bits));
+        };
+        let what = format!("table {}, mask of key field {}", table.name, field.name);
+        check_width(&own.mask, bits, &what)?;
+        Ok(own.mask.clone())
+    });
     let masks: Vec<Vec<u8>> = masks.collect::<Outcome<_>>()?;
     switch.set_key_mask(found.id, &masks).map_err(core)
 }
@@ -241,13 +238,11 @@ fn set_key_mask(table: &Table, request: &DynKeyMask, switch: &mut Switch) -> Out
 fn key_mask(table: &Table, switch: &Switch) -> Outcome<DynKeyMask> {
     let found = MatchTable::new(table, switch)?;
     let masks = switch.key_mask(found.id).map_err(core)?;
-    let fields = table.key.iter();
-    let fields = fields.filter(|field| field.id != ids::MATCH_PRIORITY);
-    let fields = fields.enumerate().map(|(at, field)| {
+    let fields = table.match_keys().enumerate().map(|(at, field)| {
         let bits = field.ty.bits().unwrap_or(1);
         let mask = match &masks {
             Some(masks) => padded(&masks[at], bits),
-            None => crate::match_table::prefix_mask(bits, bits),
+            None => prefix_mask(bits, bits),
         };
         KeyFieldMask {
             field_id: field.id,

@@ -56,7 +56,9 @@ pub(crate) fn is_configuration(table: &Table) -> bool {
 
 /// Port to the CPU over PCIe, and ports of the packet generator and of recirculation, on a chip with one pipe.
 const PCIE_PORT: u64 = 64;
-const RECIRCULATION_PORT: u32 = 68;
+pub(crate) const RECIRCULATION_PORT: u32 = 68;
+/// Number of pipes whose ports have numbers.
+pub(crate) const PIPES: u32 = 4;
 /// Number of port numbers of a pipe.
 const PORTS_OF_PIPE: u64 = 72;
 

@@ -12,7 +12,7 @@ use alfirk_p4runtime::bfrt_proto::{
 /// Shortest interval between two sweeps, in nanoseconds.
 const SHORTEST_INTERVAL: u64 = 100_000_000;
 /// Nanoseconds of a millisecond.
-const MS: u64 = 1_000_000;
+pub(crate) const MS: u64 = 1_000_000;
 
 /// A change of the interval between sweeps.
 #[derive(Clone, Copy, Debug)]

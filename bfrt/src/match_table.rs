@@ -16,13 +16,10 @@ use crate::arrays::{
 use crate::cells::{chip_bytes, no_counts, with_counts, Cells};
 use crate::device::Generation;
 use crate::error::{core, invalid, not_found, Outcome};
-use crate::idle::Ageing;
+use crate::idle::{Ageing, MS};
 use crate::meters::{has_rates, meter_config, meter_fields};
 use crate::program::own_name;
 use crate::values::{self, bytes_of, check_width, padded, stream, Values};
-
-/// Nanoseconds of a millisecond, the unit of `$ENTRY_TTL`.
-const MS: u64 = 1_000_000;
 
 /// Values of the hit state of an entry.
 pub(crate) const ENTRY_ACTIVE: &str = "ENTRY_ACTIVE";
@@ -64,8 +61,7 @@ impl<'p> MatchTable<'p> {
     pub fn new(table: &'p Table, switch: &Switch) -> Outcome<MatchTable<'p>> {
         let id = switch.table(own_name(&table.name)).map_err(core)?;
         let info = switch.table_info(id).map_err(core)?;
-        let keys = table.key.iter().filter(|key| key.id != ids::MATCH_PRIORITY);
-        if keys.count() != info.keys.len() {
+        if table.match_keys().count() != info.keys.len() {
             let name = &table.name;
             return Err(invalid(format!(
                 "table {name}: the schema is not that of the loaded program"
@@ -93,10 +89,8 @@ impl<'p> MatchTable<'p> {
             }
             _ => 0,
         };
-        let own = self.table.key.iter();
-        let own = own.filter(|field| field.id != ids::MATCH_PRIORITY);
         let mut matches = Vec::new();
-        for (field, info) in own.zip(&self.info.keys) {
+        for (field, info) in self.table.match_keys().zip(&self.info.keys) {
             let given = fields
                 .get(&field.id)
                 .and_then(|given| given.match_type.as_ref());
@@ -118,17 +112,6 @@ impl<'p> MatchTable<'p> {
         let handle = EntryHandle(handle.wrapping_sub(FIRST_HANDLE));
         switch.entry(self.id, handle).map_err(core)?;
         Ok(handle)
-    }
-
-    fn spec(&self, action: u32) -> Outcome<&'p ActionSpec> {
-        let specs = self.table.action_specs.iter().flatten();
-        specs
-            .into_iter()
-            .find(|spec| spec.id == action)
-            .ok_or_else(|| {
-                let name = &self.table.name;
-                invalid(format!("table {name} has no action with the id {action}"))
-            })
     }
 
     /// Inserts an entry.
@@ -216,7 +199,7 @@ impl<'p> MatchTable<'p> {
     fn values<'r>(&self, data: &'r TableData) -> Outcome<Values<'r>> {
         let params = match data.action_id {
             0 => Vec::new(),
-            action => params_of(self.spec(action)?),
+            action => params_of(spec_of(self.table, action)?),
         };
         Values::new(self.table, &params, data)
     }
@@ -229,7 +212,7 @@ impl<'p> MatchTable<'p> {
         is_default: bool,
     ) -> Outcome<Option<EntryTarget>> {
         if data.action_id != 0 {
-            let spec = self.spec(data.action_id)?;
+            let spec = spec_of(self.table, data.action_id)?;
             let refused = match spec.action_scope {
                 Some(ActionScope::DefaultOnly) => !is_default,
                 Some(ActionScope::TableOnly) => is_default,
@@ -335,7 +318,7 @@ impl<'p> MatchTable<'p> {
             let name = self.filter(bits)?;
             switch.read_register(name, index).ok()
         };
-        let has = |id: u32| self.table.data_fields().any(|(_, field)| field.id == id);
+        let has = |id: u32| self.table.has_data_field(id);
         let mut fields = Vec::new();
         if let Some(cell) = read(FILTER_BITS).filter(|_| has(ids::LPF_TYPE)) {
             fields.extend(filter_fields(&cell));
@@ -397,7 +380,7 @@ impl<'p> MatchTable<'p> {
                 data.fields.push(field);
             }
         };
-        let has = |id: u32| self.table.data_fields().any(|(_, field)| field.id == id);
+        let has = |id: u32| self.table.has_data_field(id);
         let counter = entry.counter.unwrap_or_default();
         if has(ids::COUNTER_BYTES) {
             add(values::number_field(
@@ -465,9 +448,7 @@ impl<'p> MatchTable<'p> {
     }
 
     pub fn key_of(&self, entry: &TableEntry) -> TableKey {
-        let own = self.table.key.iter();
-        let own = own.filter(|field| field.id != ids::MATCH_PRIORITY);
-        let mut fields: Vec<KeyField> = own
+        let mut fields: Vec<KeyField> = (self.table.match_keys())
             .zip(&entry.key)
             .map(|(field, value)| KeyField {
                 field_id: field.id,
@@ -494,6 +475,16 @@ fn one(id: u32, value: u32) -> TableData {
         action_id: 0,
         fields: vec![values::number_field(id, u64::from(value), 32)],
     }
+}
+
+/// The action of a table with this id.
+pub(crate) fn spec_of(table: &Table, action: u32) -> Outcome<&ActionSpec> {
+    let mut specs = table.action_specs.iter().flatten();
+    let spec = specs.find(|spec| spec.id == action);
+    spec.ok_or_else(|| {
+        let name = &table.name;
+        invalid(format!("table {name} has no action with the id {action}"))
+    })
 }
 
 /// Ids, names and types of an action's parameters.

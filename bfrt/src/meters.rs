@@ -84,7 +84,7 @@ pub(crate) fn meter_fields(
     let mut fields = Vec::new();
     for ((units, value), greatest) in RATES.iter().zip(values).zip([rate, rate, burst, burst]) {
         for (id, factor) in units {
-            if table.data_fields().any(|(_, field)| field.id == *id) {
+            if table.has_data_field(*id) {
                 let value = match value {
                     UNLIMITED.. if *factor == BYTES_PER_KILOBIT => greatest,
                     UNLIMITED.. => u64::MAX,

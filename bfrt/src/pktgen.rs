@@ -10,20 +10,17 @@
 use std::collections::BTreeMap;
 
 use alfirk_bf_rt_json::{
-    ActionData, ActionParam, ActionSpec, FieldContent, FieldType, Table, TableType, TypeName,
+    ActionData, ActionParam, ActionSpec, FieldType, Table, TableType, TypeName,
 };
+use alfirk_bmv2::PORTS_PER_PIPE;
 use alfirk_p4rt::Server;
-use alfirk_p4runtime::bfrt_proto::{
-    data_field::Value,
-    key_field::{self, MatchType as Match},
-    DataField, KeyField, TableData, TableKey,
-};
+use alfirk_p4runtime::bfrt_proto::{data_field::Value, DataField, TableData, TableKey};
 
-use crate::device::{key, key_field, table, Generation, Row, KEY};
+use crate::device::{key, key_field, table, Generation, Row, KEY, PIPES, RECIRCULATION_PORT};
 use crate::error::{invalid, Outcome};
-use crate::match_table::params_of;
+use crate::match_table::{params_of, spec_of};
 use crate::pre::{key_u32, Entry};
-use crate::values::{self, bytes_of, exact_key, Values};
+use crate::values::{self, bytes_of, exact_key, exact_keys, is_true, with_defaults, Values};
 
 /// Bytes of the packet buffer.
 const BUFFER: usize = 16 << 10;
@@ -31,8 +28,6 @@ const BUFFER: usize = 16 << 10;
 const MAX_PACKETS_PER_CALL: u32 = 64;
 /// Longest time for which expiries that are late are made up for, in nanoseconds.
 const MAX_BACKLOG: u64 = 100_000_000;
-/// Distance between the numbers of a port in two neighbouring pipes.
-const PORTS_PER_PIPE: u32 = 128;
 
 /// Data field of `pktgen.port_cfg` that permits packets on a port.
 const PORT_ENABLE: u32 = 2;
@@ -204,7 +199,7 @@ impl App {
     }
 
     fn is_enabled(&self) -> bool {
-        is_set(&self.settings, ENABLE)
+        is_true(&self.settings, ENABLE)
     }
 
     /// The packet to generate next, with its header, and whether it is the last one of this expiry.
@@ -260,18 +255,11 @@ impl Generator {
 
     /// Writes an entry of a table of the generator.
     pub fn write(&mut self, table: &Table, key: &TableKey, data: &TableData, now: u64) -> Outcome {
-        let specs = table.action_specs.iter().flatten();
-        let spec = specs.into_iter().find(|spec| match data.action_id {
+        let spec = match data.action_id {
             // Both actions have the same data.
-            0 => true,
-            action => spec.id == action,
-        });
-        if data.action_id != 0 && spec.is_none() {
-            let (name, action) = (&table.name, data.action_id);
-            return Err(invalid(format!(
-                "table {name} has no action with the id {action}"
-            )));
-        }
+            0 => table.action_specs.iter().flatten().next(),
+            action => Some(spec_of(table, action)?),
+        };
         let values = Values::new(table, &spec.map(params_of).unwrap_or_default(), data)?;
         match kind_of(table) {
             PORTS => {
@@ -325,7 +313,7 @@ impl Generator {
             Generation::One => 64..72,
             Generation::Two => 0..8,
         };
-        match generators.contains(&(port % PORTS_PER_PIPE)) && port < 4 * PORTS_PER_PIPE {
+        match generators.contains(&(port % PORTS_PER_PIPE)) && port < PIPES * PORTS_PER_PIPE {
             true => Ok(port),
             false => Err(invalid(format!(
                 "table {}: port {port} has no packet generator",
@@ -355,11 +343,11 @@ impl Generator {
                 let port = self.port(table, key)?;
                 let none = TableData::default();
                 let own = self.ports.get(&port).unwrap_or(&none);
-                Ok(vec![(one(port), completed(table, own))])
+                Ok(vec![(one(port), with_defaults(table, own))])
             }
             (PORTS, None) => {
                 let ports = self.ports.iter();
-                let entries = ports.map(|(port, own)| (one(*port), completed(table, own)));
+                let entries = ports.map(|(port, own)| (one(*port), with_defaults(table, own)));
                 Ok(entries.collect())
             }
             (PACKET_BUFFER, Some(key)) => {
@@ -373,7 +361,10 @@ impl Generator {
             }
             // All of the buffer as one entry.
             (PACKET_BUFFER, None) => {
-                let all = exact_numbers([(KEY, 0), (BUFFER_SIZE, BUFFER as u64)]);
+                let all = exact_keys([
+                    (KEY, bytes_of(0, 32)),
+                    (BUFFER_SIZE, bytes_of(BUFFER as u64, 32)),
+                ]);
                 self.read(table, Some(&all))
             }
             (_, Some(key)) => {
@@ -398,7 +389,7 @@ impl Generator {
             values::number_field(PACKETS, app.packets, 64),
             values::number_field(TRIGGERS, app.triggers, 64),
         ]);
-        completed(table, &data)
+        with_defaults(table, &data)
     }
 
     /// The time of the next call of [`Generator::generate`], in nanoseconds; `None` if none is needed.
@@ -410,11 +401,11 @@ impl Generator {
     /// Whether the port that generates the packets of an application permits them.
     fn can_generate(&self, app: &App) -> bool {
         let port = match self.generation {
-            Generation::One => 68,
+            Generation::One => RECIRCULATION_PORT,
             Generation::Two => app.number(CHANNEL) as u32 % PORTS_PER_PIPE,
         };
         let settings = self.ports.get(&port);
-        settings.is_some_and(|settings| is_set(settings, PORT_ENABLE))
+        settings.is_some_and(|settings| is_true(settings, PORT_ENABLE))
     }
 
     /// Generates the packets that are due, up to a limit. Returns whether there were any.
@@ -451,40 +442,13 @@ fn kind_of(table: &Table) -> &str {
     }
 }
 
-/// Whether the field `id` of settings is true.
-fn is_set(settings: &TableData, id: u32) -> bool {
-    let mut fields = settings.fields.iter();
-    let field = fields.find(|field| field.field_id == id);
-    field.is_some_and(|field| field.value == Some(Value::BoolVal(true)))
-}
-
 /// Sets the action and the fields of a request for which `is_kept` is true.
 fn merge(settings: &mut TableData, data: &TableData, is_kept: impl Fn(u32) -> bool) {
     if data.action_id != 0 {
         settings.action_id = data.action_id;
     }
-    for field in data.fields.iter().filter(|field| is_kept(field.field_id)) {
-        settings.fields.retain(|old| old.field_id != field.field_id);
-        settings.fields.push(field.clone());
-    }
-}
-
-/// Data with zeros for the fields that it does not have.
-fn completed(table: &Table, data: &TableData) -> TableData {
-    let mut all = data.clone();
-    for (_, field) in table.data_fields() {
-        let FieldContent::Type(ty) = &field.content else {
-            continue;
-        };
-        if all.fields.iter().all(|own| own.field_id != field.id) {
-            let value = match ty.name {
-                TypeName::Bool => Value::BoolVal(false),
-                _ => Value::Stream(bytes_of(0, ty.bits().unwrap_or(32))),
-            };
-            all.fields.push(values::field(field.id, value));
-        }
-    }
-    all
+    let kept = data.fields.iter().filter(|field| is_kept(field.field_id));
+    values::set_fields(&mut settings.fields, kept);
 }
 
 /// The application in a key.
@@ -522,18 +486,5 @@ fn buffer_place(table: &Table, key: &TableKey) -> Outcome<std::ops::Range<usize>
             "table {}: {size} bytes at {offset} are beyond the buffer of {BUFFER} bytes",
             table.name
         ))),
-    }
-}
-
-/// A key of exact fields of 32 bits.
-fn exact_numbers(fields: [(u32, u64); 2]) -> TableKey {
-    let fields = fields.into_iter().map(|(field_id, value)| KeyField {
-        field_id,
-        match_type: Some(Match::Exact(key_field::Exact {
-            value: bytes_of(value, 32),
-        })),
-    });
-    TableKey {
-        fields: fields.collect(),
     }
 }

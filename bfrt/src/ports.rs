@@ -7,27 +7,18 @@
 use std::collections::BTreeMap;
 
 use alfirk_bf_rt_json::{Data, FieldType, KeyField, Table, TableType, TypeName};
-use alfirk_bmv2::PortMode;
-use alfirk_p4runtime::bfrt_proto::{
-    data_field::Value,
-    key_field::{self, MatchType as Match},
-    DataField, KeyField as KeyValue, TableData, TableKey,
-};
+use alfirk_bmv2::{PortMode, PORTS_PER_PIPE};
+use alfirk_p4runtime::bfrt_proto::{data_field::Value, DataField, TableData, TableKey};
 use alfirk_p4runtime::Status;
+use alfirk_packet_io::wire::ETHERNET_FCS;
 
-use crate::device::{key, key_field, table, Generation, Row, KEY};
+use crate::device::{key, key_field, table, Generation, Row, KEY, PIPES};
 use crate::error::{exists, invalid, not_found, unsupported, Outcome};
 use crate::pre::{key_u32, Entry};
-use crate::values::{self, bytes_of, exact_key, Values};
+use crate::values::{self, bytes_of, exact_key, exact_keys, Values};
 
-/// Number of pipes whose ports have numbers.
-const PIPES: u32 = 4;
-/// Distance between the numbers of a port in two neighbouring pipes.
-const PORTS_PER_PIPE: u32 = 128;
 /// Channels of the connector to the CPU.
 const CPU_CHANNELS: u32 = 4;
-/// Bytes of the frame check sequence, which the chip counts.
-const CHECK_SEQUENCE: u64 = 4;
 
 /// Data fields of `$PORT`.
 const ENABLE: u32 = 4;
@@ -89,12 +80,12 @@ impl PortCounters {
             1 => self.received,
             2 => self.received + self.malformed,
             4 => self.malformed,
-            5 | 6 => self.received_bytes + CHECK_SEQUENCE * self.received,
+            5 | 6 => self.received_bytes + ETHERNET_FCS * self.received,
             20 => self.not_received,
             33 => self.sent,
             34 => self.sent + self.unsent,
             35 => self.unsent,
-            36 | 37 => self.sent_bytes + CHECK_SEQUENCE * self.sent,
+            36 | 37 => self.sent_bytes + ETHERNET_FCS * self.sent,
             // A virtual interface checks no frame check sequence.
             _ => 0,
         }
@@ -428,10 +419,7 @@ impl Ports {
             action_id: 0,
             fields: vec![enabled],
         });
-        for field in &data.fields {
-            own.fields.retain(|old| old.field_id != field.field_id);
-            own.fields.push(field.clone());
-        }
+        values::set_fields(&mut own.fields, &data.fields);
         Ok(())
     }
 
@@ -552,10 +540,7 @@ impl Ports {
             flag(13, false),
             text(14, DIRECTIONS[0]),
         ];
-        for field in own.iter().flat_map(|own| &own.fields) {
-            fields.retain(|old| old.field_id != field.field_id);
-            fields.push(field.clone());
-        }
+        values::set_fields(&mut fields, own.iter().flat_map(|own| &own.fields));
         let is_up = match own {
             Some(own) if !is_enabled(own) => false,
             Some(own) if is_in_loopback(own) => true,
@@ -595,7 +580,7 @@ impl Ports {
                     32,
                 )],
             };
-            (exact_fields(key), data)
+            (exact_keys(key), data)
         });
         match key {
             None => Ok(all.collect()),
@@ -611,32 +596,13 @@ impl Ports {
 
 /// Whether a setting enables the port; a port that is added without the field is disabled.
 fn is_enabled(settings: &TableData) -> bool {
-    let mut fields = settings.fields.iter();
-    let enable = fields.find(|field| field.field_id == ENABLE);
-    matches!(
-        enable,
-        Some(DataField {
-            value: Some(Value::BoolVal(true)),
-            ..
-        })
-    )
+    values::is_true(settings, ENABLE)
 }
 
 fn is_in_loopback(settings: &TableData) -> bool {
     let mut fields = settings.fields.iter();
     let mode = fields.find(|field| field.field_id == LOOPBACK);
     matches!(mode.and_then(|mode| mode.value.as_ref()), Some(Value::StrVal(mode)) if mode != NO_LOOPBACK)
-}
-
-/// A key of exact fields.
-fn exact_fields(fields: Vec<(u32, Vec<u8>)>) -> TableKey {
-    let fields = fields.into_iter().map(|(field_id, value)| KeyValue {
-        field_id,
-        match_type: Some(Match::Exact(key_field::Exact { value })),
-    });
-    TableKey {
-        fields: fields.collect(),
-    }
 }
 
 /// Whether two keys have the same fields, in any order.

@@ -5,9 +5,7 @@ use std::fmt::Display;
 
 use alfirk_bf_rt_json::Table;
 use alfirk_bmv2::{CloneSession, NodeHandle, Pre, Replica, Switch, ECMP_PLACES};
-use alfirk_p4runtime::bfrt_proto::{
-    data_field::Value, DataField, PreDeviceConfig, TableData, TableKey,
-};
+use alfirk_p4runtime::bfrt_proto::{DataField, PreDeviceConfig, TableData, TableKey};
 use alfirk_p4runtime::Status;
 
 use crate::device;
@@ -341,10 +339,7 @@ impl PreState {
             }
         }
         let own = self.ports.entry(port).or_default();
-        for field in &data.fields {
-            own.fields.retain(|old| old.field_id != field.field_id);
-            own.fields.push(field.clone());
-        }
+        values::set_fields(&mut own.fields, &data.fields);
         Ok(())
     }
 
@@ -356,8 +351,7 @@ impl PreState {
     /// The settings of a port.
     pub fn read_port(&self, table: &Table, port: u32) -> Entry {
         let data = self.ports.get(&port).cloned().unwrap_or_default();
-        let data = with_defaults(table, &data);
-        (exact_key(device::KEY, bytes_of(u64::from(port), 32)), data)
+        entry(port, 32, values::with_defaults(table, &data).fields)
     }
 
     /// Deletes a group.
@@ -525,10 +519,7 @@ impl PreState {
             (false, Some(old)) => old.clone(),
             (false, None) => return Err(absent("mirror session", id)),
         };
-        for field in &data.fields {
-            all.fields.retain(|old| old.field_id != field.field_id);
-            all.fields.push(field.clone());
-        }
+        values::set_fields(&mut all.fields, &data.fields);
         let values = Values::new(table, &[], &all)?;
         let is_enabled = values.boolean(device::MIRROR_ENABLE).unwrap_or(false);
         let is_valid = |id| values.boolean(id).unwrap_or(false);
@@ -586,32 +577,9 @@ impl PreState {
     pub fn read_mirror(&self, table: &Table, id: u32) -> Outcome<Entry> {
         let data = self.mirrors.get(&id);
         let data = data.ok_or_else(|| absent("mirror session", id))?;
-        let all = with_defaults(table, data);
+        let all = values::with_defaults(table, data);
         Ok((exact_key(device::KEY, bytes_of(u64::from(id), 16)), all))
     }
-}
-
-/// Data with zeros for the fields that clients did not set.
-fn with_defaults(table: &Table, data: &TableData) -> TableData {
-    let mut all = data.clone();
-    for (_, field) in table.data_fields() {
-        let is_set = |set: &DataField| set.field_id == field.id;
-        let alfirk_bf_rt_json::FieldContent::Type(ty) = &field.content else {
-            continue;
-        };
-        if !all.fields.iter().any(is_set) {
-            let value = match (ty.bits(), ty.name) {
-                (_, alfirk_bf_rt_json::TypeName::Bool) => Value::BoolVal(false),
-                (Some(bits), _) => Value::Stream(bytes_of(0, bits)),
-                (None, _) => {
-                    let choice = ty.choices.as_ref().and_then(|choices| choices.first());
-                    Value::StrVal(choice.cloned().unwrap_or_default())
-                }
-            };
-            all.fields.push(values::field(field.id, value));
-        }
-    }
-    all
 }
 
 /// Fields of a multicast group with the ids of its nodes, whether each has an exclusion id, and this id.

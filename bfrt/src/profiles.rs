@@ -1,11 +1,11 @@
 //! Members of action profiles, and groups of action selectors.
 
-use alfirk_bf_rt_json::{ids, ActionSpec, Table};
+use alfirk_bf_rt_json::{ids, Table};
 use alfirk_bmv2::{GroupMember, ProfileGroup, ProfileId, ProfileMember, Switch};
 use alfirk_p4runtime::bfrt_proto::{TableData, TableKey};
 
 use crate::error::{core, invalid, Outcome};
-use crate::match_table::{action_args, action_data, params_of};
+use crate::match_table::{action_args, action_data, params_of, spec_of};
 use crate::pre::Write;
 use crate::program::Program;
 use crate::values::{self, bytes_of, exact_key, Values};
@@ -31,18 +31,9 @@ impl<'p> Profile<'p> {
             .map_err(|_| invalid(format!("table {}: the id is too large", self.table.name)))
     }
 
-    fn spec(&self, action: u32) -> Outcome<&'p ActionSpec> {
-        let specs = self.table.action_specs.iter().flatten();
-        let spec = specs.into_iter().find(|spec| spec.id == action);
-        spec.ok_or_else(|| {
-            let name = &self.table.name;
-            invalid(format!("table {name} has no action with the id {action}"))
-        })
-    }
-
     /// A member as a request describes it.
     fn member(&self, id: u32, data: &TableData) -> Outcome<ProfileMember> {
-        let spec = self.spec(data.action_id)?;
+        let spec = spec_of(self.table, data.action_id)?;
         let values = Values::new(self.table, &params_of(spec), data)?;
         Ok(ProfileMember {
             id,

@@ -127,9 +127,13 @@ impl<'a> Source<'a> {
                 return Ok(());
             }
             let action = request.data.as_ref().map_or(0, |data| data.action_id);
+            let view = self.device.view(table.id, self.now, from_hardware);
+            let initial = match from_hardware {
+                true => Vec::new(),
+                false => found.initial_cells(self.switch),
+            };
             for handle in handles {
                 let entry: CoreEntry = self.switch.entry(found.id, handle).map_err(core)?;
-                let view = self.device.view(table.id, self.now, from_hardware);
                 let (key, mut data) = found.describe(self.switch, &entry, &only, &view);
                 if action != 0 && data.action_id != action {
                     if request.value.is_none() {
@@ -141,7 +145,6 @@ impl<'a> Source<'a> {
                     )));
                 }
                 if !from_hardware {
-                    let initial = found.initial_cells(self.switch);
                     let copies = &self.device.copies;
                     copies.apply(table, u64::from(handle.0), &mut data, &initial);
                 }

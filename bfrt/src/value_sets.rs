@@ -1,6 +1,6 @@
 //! Parser value sets.
 
-use alfirk_bf_rt_json::{ids, KeyField as KeySpec, Table};
+use alfirk_bf_rt_json::{KeyField as KeySpec, Table};
 use alfirk_bmv2::{Switch, ValueSetMember};
 use alfirk_p4runtime::bfrt_proto::{
     key_field::{MatchType as Match, Ternary},
@@ -28,8 +28,7 @@ impl<'p> ValueSet<'p> {
     }
 
     fn key_fields(&self) -> impl DoubleEndedIterator<Item = (&'p KeySpec, u32)> {
-        let fields = self.table.key.iter();
-        let fields = fields.filter(|field| field.id != ids::MATCH_PRIORITY);
+        let fields = self.table.match_keys();
         fields.map(|field| (field, field.ty.bits().unwrap_or(8)))
     }
 

@@ -132,12 +132,59 @@ pub(crate) fn key_number(table: &Table, key: &TableKey, id: u32) -> Outcome<u64>
 
 /// A key of one exact field.
 pub(crate) fn exact_key(id: u32, value: Vec<u8>) -> TableKey {
+    exact_keys([(id, value)])
+}
+
+/// A key of exact fields, each with its id.
+pub(crate) fn exact_keys(fields: impl IntoIterator<Item = (u32, Vec<u8>)>) -> TableKey {
+    let fields = fields.into_iter().map(|(field_id, value)| KeyField {
+        field_id,
+        match_type: Some(Match::Exact(key_field::Exact { value })),
+    });
     TableKey {
-        fields: vec![KeyField {
-            field_id: id,
-            match_type: Some(Match::Exact(key_field::Exact { value })),
-        }],
+        fields: fields.collect(),
     }
+}
+
+/// Sets data fields of an entry: those that it has are replaced, others added.
+pub(crate) fn set_fields<'f>(
+    fields: &mut Vec<DataField>,
+    new: impl IntoIterator<Item = &'f DataField>,
+) {
+    for field in new {
+        fields.retain(|old| old.field_id != field.field_id);
+        fields.push(field.clone());
+    }
+}
+
+/// Whether data has the truth value `true` in the field `id`.
+pub(crate) fn is_true(data: &TableData, id: u32) -> bool {
+    let mut fields = data.fields.iter();
+    let field = fields.find(|field| field.field_id == id);
+    field.is_some_and(|field| field.value == Some(Value::BoolVal(true)))
+}
+
+/// Data with a value for the fields that it does not have: 0, false, or the first choice.
+pub(crate) fn with_defaults(table: &Table, data: &TableData) -> TableData {
+    let mut all = data.clone();
+    for (_, field) in table.data_fields() {
+        let FieldContent::Type(ty) = &field.content else {
+            continue;
+        };
+        if all.fields.iter().any(|set| set.field_id == field.id) {
+            continue;
+        }
+        let value = match (ty.bits(), ty.name) {
+            (_, TypeName::Bool) => Value::BoolVal(false),
+            (Some(bits), _) => Value::Stream(bytes_of(0, bits)),
+            (None, _) => {
+                let choice = ty.choices.as_ref().and_then(|choices| choices.first());
+                Value::StrVal(choice.cloned().unwrap_or_default())
+            }
+        };
+        all.fields.push(self::field(field.id, value));
+    }
+    all
 }
 
 /// The data fields of a request by their ids, after a check of their types.

@@ -24,7 +24,7 @@ use crate::profiles::Profile;
 use crate::program::table_of;
 use crate::scope::pipe_of;
 use crate::value_sets::ValueSet;
-use crate::values::requested_key;
+use crate::values::{bytes_of, exact_key, requested_key};
 use crate::{Device, Port, Program};
 
 /// Operation of tables whose hit states are polled.
@@ -350,67 +350,39 @@ impl Target<'_> {
 
     /// Deletes all entries of a table, or resets all cells.
     fn clear(&mut self, table: &Table) -> Outcome {
-        let program = self.program;
-        let switch = &mut *self.switch;
-        let pre = &mut self.device.pre;
-        let key_of = |id: u32| {
-            let bits = table.key.first().and_then(|field| field.ty.bits());
-            let bytes = crate::values::bytes_of(u64::from(id), bits.unwrap_or(32));
-            crate::values::exact_key(device::KEY, bytes)
-        };
-        match table.table_type {
-            TableType::Action => {
-                let profile = Profile::new(program, table, switch)?;
-                for id in profile.members(switch)? {
-                    profile.delete_member(switch, id)?;
-                }
-                Ok(())
+        let (program, switch, pre) = (self.program, &*self.switch, &self.device.pre);
+        let ids = match table.table_type {
+            TableType::Action => Profile::new(program, table, switch)?.members(switch)?,
+            TableType::Selector => Profile::new(program, table, switch)?.groups(switch)?,
+            TableType::PreMgid => pre.group_ids(),
+            TableType::PreNode => pre.node_ids(),
+            TableType::PreEcmp => pre.ecmp_ids(),
+            TableType::PreLag => pre.lag_ids(switch)?,
+            TableType::MirrorCfg => pre.mirror_ids(),
+            TableType::PortMetadata => return self.delete(table, None),
+            _ if ports::is_of_ports(table) || pktgen::is_of_generator(table) => {
+                return self.delete(table, None)
             }
-            TableType::Selector => {
-                let profile = Profile::new(program, table, switch)?;
-                for id in profile.groups(switch)? {
-                    profile.delete_group(switch, id)?;
-                }
-                Ok(())
-            }
-            TableType::PreMgid => {
-                let ids = pre.group_ids().into_iter();
-                let mut all = ids.map(|id| pre.delete_group(switch, table, &key_of(id)));
-                all.try_for_each(|outcome| outcome)
-            }
-            TableType::PreNode => {
-                let ids = pre.node_ids().into_iter();
-                let mut all = ids.map(|id| pre.delete_node(switch, table, &key_of(id)));
-                all.try_for_each(|outcome| outcome)
-            }
-            TableType::PreEcmp => {
-                let ids = pre.ecmp_ids().into_iter();
-                let mut all = ids.map(|id| pre.delete_ecmp(switch, table, &key_of(id)));
-                all.try_for_each(|outcome| outcome)
-            }
-            TableType::PreLag => {
-                let ids = pre.lag_ids(switch)?.into_iter();
-                let mut all = ids.map(|id| pre.delete_lag(switch, table, &key_of(id)));
-                all.try_for_each(|outcome| outcome)
-            }
-            TableType::MirrorCfg => {
-                let ids = pre.mirror_ids().into_iter();
-                let mut all = ids.map(|id| pre.delete_mirror(switch, table, &key_of(id)));
-                all.try_for_each(|outcome| outcome)
-            }
-            _ if ports::is_of_ports(table) => {
-                self.device.ports.delete(table, None, self.ports)?;
-                self.switch.set_port_modes(self.device.ports.modes());
-                Ok(())
-            }
-            _ if pktgen::is_of_generator(table) => self.device.generator.reset(table, None),
-            TableType::ParserValueSet => ValueSet::new(table).clear(switch),
-            TableType::PortMetadata => PortMetadata::new(table).delete(switch, None),
+            TableType::ParserValueSet => return ValueSet::new(table).clear(self.switch),
             _ => {
                 self.device.copies.clear(table.id);
-                Array::new(table).clear(switch, self.now)
+                return Array::new(table).clear(self.switch, self.now);
             }
-        }
+        };
+        let field = table.key.first();
+        let (field, bits) = field.map_or((device::KEY, 32), |field| {
+            (field.id, field.ty.bits().unwrap_or(32))
+        });
+        ids.into_iter().try_for_each(|id| {
+            let key = exact_key(field, bytes_of(u64::from(id), bits));
+            self.delete(table, Some(&key))
+        })
+    }
+
+    /// Deletes the entry with a key, of a table that is not a match-action table; without a key, all entries.
+    fn delete(&mut self, table: &Table, key: Option<&TableKey>) -> Outcome {
+        let (data, entry) = (TableData::default(), TableEntry::default());
+        self.keyed(Type::Delete, table, key, &data, &entry)
     }
 
     fn attribute(&mut self, request: &TableAttribute) -> Outcome {

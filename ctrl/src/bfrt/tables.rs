@@ -61,7 +61,7 @@ impl MatchTable {
             };
             let own = table_named(schema, "table", &preamble.name)?;
             // Some fields have other names, such as the validity of a header.
-            let own_keys = own.key.iter().filter(|key| key.id != ids::MATCH_PRIORITY);
+            let own_keys = own.match_keys();
             if own_keys.clone().count() != table.match_fields.len() {
                 return Err(missing("table with the key of", &preamble.name));
             }
