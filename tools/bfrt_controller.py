@@ -16,7 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bfrt_suites import PORT, network, prepare, show, wait_for
+from bfrt_suites import SwitchError, prepare, running_switch, show
 from checks import stop_by_signal
 
 # Where controllers look for the vendor's client.
@@ -38,26 +38,18 @@ def run_controller(args: argparse.Namespace, folder: Path) -> int:
     packages.mkdir(parents=True)
     prepare(args.checkout.resolve(), packages)
     json = compile_program(args, folder)
-    with network(args.ports) as name:
-        log = folder / "switch.log"
-        enter = ["ip", "netns", "exec", name]
-        interfaces = [word for port in args.ports for word in ("-i", f"{port}@sw{port}")]
-        switch = [args.alfirk, "switch", *interfaces, "--bfrt-server-addr", f"127.0.0.1:{PORT}", str(json)]
-        with log.open("w") as output:
-            process = subprocess.Popen([*enter, *switch], stdout=output, stderr=output)
-        try:
-            if not wait_for(log, "Server listening on", args.seconds):
-                sys.exit(f"the switch does not start: {log.read_text()[-300:]}")
+    log = folder / "switch.log"
+    try:
+        with running_switch([args.alfirk, "switch"], args.ports, json, log, args.seconds) as enter:
             ends = ", ".join(f"ptf{port}" for port in args.ports)
-            show(f"network namespace {name}; other ends of the ports: {ends}")
+            show(f"network namespace {enter[-1]}; other ends of the ports: {ends}")
             paths = [str(packages), str(packages / "bfrt_grpc"), os.environ.get("PYTHONPATH", "")]
             environment = {"SDE_INSTALL": str(folder), "PYTHONPATH": os.pathsep.join(filter(None, paths))}
             command = [*enter, *args.controller]
             result = subprocess.run(command, cwd=args.folder, env=os.environ | environment, check=False)
             return result.returncode
-        finally:
-            process.terminate()
-            process.wait()
+    except SwitchError as error:
+        sys.exit(str(error))
 
 
 def main() -> int:

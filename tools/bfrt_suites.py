@@ -47,6 +47,8 @@ def sample(self, population, *args, **kwargs):
 random.Random.sample = sample
 random.sample = random._inst.sample
 """
+# Folder with the compiled programs, where suites that load them look for them.
+SHARE = "share"
 # Ports of the switch besides those that a suite names.
 PORTS = range(16)
 # Suites that choose more port numbers than a pipe has. They need no interface for the others.
@@ -164,83 +166,109 @@ def wait_for(log: Path, text: str, seconds: float) -> bool:
     return False
 
 
+class SwitchError(Exception):
+    """The switch does not start."""
+
+
+@contextlib.contextmanager
+def running_switch(
+    command: list[str], ports: list[int], program: Path, log: Path, seconds: float
+) -> Iterator[list[str]]:
+    """Run `alfirk switch` in a namespace of its own; yield the words that run a command there.
+
+    `ports` have interfaces, `program` is JSON, and `log` gets the output. Raises SwitchError if the server
+    is not ready after `seconds`.
+    """
+    with network(ports) as name:
+        enter = ["ip", "netns", "exec", name]
+        interfaces = [word for port in ports for word in ("-i", f"{port}@sw{port}")]
+        switch = [*enter, *command, *interfaces, "--bfrt-server-addr", f"127.0.0.1:{PORT}", str(program)]
+        with log.open("w") as output:
+            process = subprocess.Popen(switch, stdout=output, stderr=output)
+        try:
+            if not wait_for(log, "Server listening on", seconds):
+                raise SwitchError(f"the switch does not start: {log.read_text()[-300:]}")
+            yield enter
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def ptf_command(
+    args: argparse.Namespace, suite: Path, ports: list[int], paths: list[str], folder: Path
+) -> list[str]:
+    """Return the command that runs a suite, whose programs are in `folder`."""
+    kinds = {
+        "arch": "tofino2" if suite.name.startswith("t2na") else "tofino",
+        "target": "asic-model",
+        "use_pi": "False",
+        "traffic_gen": "None",
+        "test_seed": str(args.seed),
+        "num_pipes": str(PIPES.get(suite.name, 1)),
+        "pkt_size": "100",
+        "port_mode": "100g",
+        "counter_byte_adjust": "0",
+        "p4c": "",
+        "thrift_server": "localhost",
+        "grpc_server": "127.0.0.1",
+        "bfrt_grpc_port": str(PORT),
+        "drivers_test_info": "None",
+        "reboot": "none",
+        "base_pick_path": str(folder / SHARE),
+        "base_put_path": str(folder),
+    }
+    params = "".join(f"{key}='{value}';" for key, value in kinds.items())
+    # PTF finds the suite by its module name, and the suites in the programs' folder share it.
+    interfaces = [word for port in ports for word in ("-i", f"0-{port}@ptf{port}")]
+    ptf = [sys.executable, shutil.which("ptf", path=args.path) or "ptf", "--test-dir", str(suite)]
+    ptf += [word for path in paths for word in ("--pypath", path)]
+    ptf += [*interfaces, "--test-params", f"{params}setup=False;cleanup=False;"]
+    return [*ptf, "--default-negative-timeout", "0.2", "--log-file", str(folder / "ptf.log"), *args.classes]
+
+
+def output_of(command: list[str], paths: list[str], folder: Path, seconds: float) -> str:
+    """Run a suite in a folder for at most `seconds`; return its output."""
+    child = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=folder,
+        start_new_session=True,
+        env=os.environ | {"PYTHONPATH": ":".join(paths), "PYTHONDONTWRITEBYTECODE": "1"},
+    )
+    try:
+        text, _ = child.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        os.killpg(child.pid, signal.SIGKILL)
+        text, _ = child.communicate()
+        return text + "\n(time limit)"
+    except BaseException:
+        os.killpg(child.pid, signal.SIGKILL)
+        raise
+    return text
+
+
 def run_suite(args: argparse.Namespace, suite: Path, python: Path) -> tuple[dict[str, str], str]:
     """Run a suite; return the result of each class, and PTF's output or the reason why it did not run."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        base = folder / "share"
+        base = folder / SHARE
         programs = programs_of(suite)
         errors = [compile_program(args.compiler, program, base) for program in programs]
         if errors[0]:
             return {}, errors[0]
         first = base / programs[0].stem / f"{programs[0].stem}.json"
-        ports = ports_of(suite)
-        with network(ports) as name:
-            log = folder / "switch.log"
-            enter = ["ip", "netns", "exec", name]
-            interfaces = [word for port in ports for word in ("-i", f"{port}@sw{port}")]
-            switch = [*args.switch.split(), *interfaces, "--bfrt-server-addr", f"127.0.0.1:{PORT}"]
-            with log.open("w") as output:
-                process = subprocess.Popen([*enter, *switch, str(first)], stdout=output, stderr=output)
-            try:
-                if not wait_for(log, "Server listening on", args.seconds):
-                    return {}, f"the switch does not start: {log.read_text()[-300:]}"
-                kinds = {
-                    "arch": "tofino2" if suite.name.startswith("t2na") else "tofino",
-                    "target": "asic-model",
-                    "use_pi": "False",
-                    "traffic_gen": "None",
-                    "test_seed": str(args.seed),
-                    "num_pipes": str(PIPES.get(suite.name, 1)),
-                    "pkt_size": "100",
-                    "port_mode": "100g",
-                    "counter_byte_adjust": "0",
-                    "p4c": "",
-                    "thrift_server": "localhost",
-                    "grpc_server": "127.0.0.1",
-                    "bfrt_grpc_port": str(PORT),
-                    "drivers_test_info": "None",
-                    "reboot": "none",
-                    "base_pick_path": str(base),
-                    "base_put_path": str(folder),
-                }
-                params = "".join(f"{key}='{value}';" for key, value in kinds.items())
-                # PTF finds the suite by its module name, and the suites in the programs' folder share it.
-                interfaces = [word for port in ports for word in ("-i", f"0-{port}@ptf{port}")]
-                ptf = [sys.executable, shutil.which("ptf", path=args.path) or "ptf", "--test-dir", str(suite)]
-                paths = [str(python), str(python / "p4testutils")]
-                ptf += [word for path in paths for word in ("--pypath", path)]
-                ptf += [*interfaces, "--test-params", f"{params}setup=False;cleanup=False;"]
-                ptf += [
-                    "--default-negative-timeout",
-                    "0.2",
-                    "--log-file",
-                    str(folder / "ptf.log"),
-                    *args.classes,
-                ]
-                child = subprocess.Popen(
-                    [*enter, *ptf],
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.STDOUT,
-                    text=True,
-                    cwd=folder,
-                    start_new_session=True,
-                    env=os.environ | {"PYTHONPATH": ":".join(paths), "PYTHONDONTWRITEBYTECODE": "1"},
-                )
-                try:
-                    text, _ = child.communicate(timeout=args.seconds)
-                except subprocess.TimeoutExpired:
-                    os.killpg(child.pid, signal.SIGKILL)
-                    text, _ = child.communicate()
-                    text += "\n(time limit)"
-                except BaseException:
-                    os.killpg(child.pid, signal.SIGKILL)
-                    raise
+        ports, log = ports_of(suite), folder / "switch.log"
+        paths = [str(python), str(python / "p4testutils")]
+        try:
+            with running_switch(args.switch.split(), ports, first, log, args.seconds) as enter:
+                command = [*enter, *ptf_command(args, suite, ports, paths, folder)]
+                text = output_of(command, paths, folder, args.seconds)
                 if args.verbose:
                     text += log.read_text()
-            finally:
-                process.terminate()
-                process.wait()
+        except SwitchError as error:
+            return {}, str(error)
     results = {match.group(1): match.group(2).split()[0] for match in RESULT.finditer(text)}
     return results, text
 
