@@ -35,20 +35,30 @@ pub struct Effects {
 
 impl Effects {
     /// Clears all lists except the spare buffers.
+    #[inline]
     pub fn clear(&mut self) {
-        self.enqueued.clear();
-        self.output.clear();
-        self.digests.clear();
-        self.dropped.clear();
-        self.logs.clear();
-        self.trace.clear();
-        self.log.clear();
+        /// Clears a list. Most lists are empty, and dropping no elements is a call all the same.
+        #[inline]
+        fn clear<T>(list: &mut Vec<T>) {
+            if !list.is_empty() {
+                list.clear();
+            }
+        }
+        clear(&mut self.enqueued);
+        clear(&mut self.output);
+        clear(&mut self.digests);
+        clear(&mut self.dropped);
+        clear(&mut self.logs);
+        clear(&mut self.trace);
+        clear(&mut self.log);
     }
 
     /// Takes all output frames and keeps their buffers as spare ones.
+    #[inline]
     pub fn recycle(&mut self) {
-        let heads = self.output.drain(..).map(|output| output.frame);
-        self.spare.extend(heads.map(|frame| frame.into_parts().0));
+        while let Some(Output { frame, .. }) = self.output.pop() {
+            self.spare.push(frame.into_parts().0);
+        }
     }
 }
 

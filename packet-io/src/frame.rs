@@ -40,6 +40,7 @@ impl SharedBytes {
     }
 
     /// Length of the range in bytes.
+    #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
@@ -147,6 +148,7 @@ impl Tail {
     }
 
     /// Length of the body and of the bytes after it.
+    #[inline]
     pub fn len(&self) -> usize {
         self.body.len() + usize::from(self.end_len)
     }
@@ -205,11 +207,13 @@ pub struct SplitFrame {
 
 impl SplitFrame {
     /// Creates a frame of `head` followed by `tail`.
+    #[inline]
     pub fn new(head: Vec<u8>, tail: Option<Arc<Tail>>) -> SplitFrame {
         SplitFrame { head, tail }
     }
 
     /// Length of the frame in bytes.
+    #[inline]
     pub fn len(&self) -> usize {
         self.head.len() + self.tail.as_ref().map_or(0, |tail| tail.len())
     }
@@ -247,6 +251,7 @@ impl SplitFrame {
     }
 
     /// Splits the frame into its head and its shared tail.
+    #[inline]
     pub fn into_parts(self) -> (Vec<u8>, Option<Arc<Tail>>) {
         (self.head, self.tail)
     }

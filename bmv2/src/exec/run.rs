@@ -93,9 +93,14 @@ impl Context {
         self.digest = digest;
         self.truncate = truncate;
         self.exit = exit;
-        self.accessed.clone_from(accessed);
         self.fault = fault;
-        self.logs.clone_from(logs);
+        // Most lists are empty, and even then a copy is a call.
+        if !(self.accessed.is_empty() && accessed.is_empty()) {
+            self.accessed.clone_from(accessed);
+        }
+        if !(self.logs.is_empty() && logs.is_empty()) {
+            self.logs.clone_from(logs);
+        }
     }
 
     /// Clears the requests of primitives (clone, resubmission, drop, ...) and the log messages.
