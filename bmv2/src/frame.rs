@@ -76,31 +76,55 @@ impl Frame {
     /// Moves the bytes to an output frame, with `headers` in place of the first `parsed` bytes. Keeps the buffer `out`
     /// for the next frame. Bytes that stay at their offset are not moved.
     #[inline(always)]
-    pub fn take_output(&mut self, parsed: usize, headers: &[u8], mut out: Vec<u8>) -> SplitFrame {
+    pub fn take_output(&mut self, parsed: usize, headers: &[u8], out: Vec<u8>) -> SplitFrame {
         if headers.len() != parsed || parsed > self.head_len {
             return self.copy_with_headers(parsed, headers, out);
         }
+        self.bytes[..parsed].copy_from_slice(headers);
+        self.take(out)
+    }
+
+    /// Moves the bytes to an output frame. Keeps the buffer `out` for the next frame.
+    #[inline(always)]
+    pub fn take(&mut self, mut out: Vec<u8>) -> SplitFrame {
         out.clear();
         let mut bytes = std::mem::replace(&mut self.bytes, out);
         bytes.truncate(std::mem::take(&mut self.head_len));
-        bytes[..parsed].copy_from_slice(headers);
         let tail = self.tail.take();
-        self.whole.take();
+        if self.whole.get().is_some() {
+            self.whole.take();
+        }
         SplitFrame::new(bytes, tail)
+    }
+
+    /// Returns the address of the frame's bytes, of which the first `parsed` may be changed until the frame is used again.
+    /// The eight bytes after them may be read and must stay as they are. Returns `None` if the tail has some of the `parsed`
+    /// bytes.
+    #[inline]
+    pub fn in_place(&mut self, parsed: usize) -> Option<*mut u8> {
+        (parsed <= self.head_len && !self.bytes.is_empty()).then_some(self.bytes.as_mut_ptr())
     }
 
     /// Creates an output frame in the buffer `out`, with `headers` in place of the first `parsed` bytes. A shared
     /// tail stays shared.
     #[inline(always)]
     pub fn copy_with_headers(&self, parsed: usize, headers: &[u8], mut out: Vec<u8>) -> SplitFrame {
+        out.clear();
+        out.reserve(headers.len() + self.len() - parsed + PAD);
+        out.extend_from_slice(headers);
+        self.copy_after(parsed, out)
+    }
+
+    /// Creates an output frame from the headers in `out`, in place of the first `parsed` bytes. A shared tail stays
+    /// shared.
+    #[inline(always)]
+    pub fn copy_after(&self, parsed: usize, mut out: Vec<u8>) -> SplitFrame {
         let (rest, tail) = match self.bytes[..self.head_len].get(parsed..) {
             Some(rest) => (rest, self.tail.clone()),
             None => (&self.bytes()[parsed..], None),
         };
-        out.clear();
         // Space for the padding that the next switch may append in place.
-        out.reserve(headers.len() + rest.len() + PAD);
-        out.extend_from_slice(headers);
+        out.reserve(rest.len() + PAD);
         out.extend_from_slice(rest);
         SplitFrame::new(out, tail)
     }
@@ -205,6 +229,12 @@ impl<'a> Rest<'a> {
     pub fn new(frame: &'a Frame, at: usize) -> Rest<'a> {
         let frame = Some(frame);
         Rest { frame, at }
+    }
+
+    /// Returns the offset of the bytes in the frame.
+    #[cfg(feature = "jit")]
+    pub fn at(self) -> usize {
+        self.at
     }
 
     pub fn bytes(self) -> &'a [u8] {

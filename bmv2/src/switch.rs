@@ -15,7 +15,7 @@ use crate::choices::{undefined_words, Choice, Choices};
 use crate::coverage::{Covered, History};
 use crate::drop_reason::DropReason;
 use crate::effects::{get, set, Digest, Effects, Output, Packet, QueueState, Queued};
-use crate::exec::deparse::deparse;
+use crate::exec::deparse::{deparse, Deparsed};
 use crate::exec::expr::eval;
 use crate::exec::ops::Pc;
 use crate::exec::parse::parse;
@@ -36,6 +36,7 @@ pub(crate) use pool::Pool;
 pub use port_modes::PortMode;
 use port_modes::PortModes;
 use recording::Recording;
+use std::iter;
 use std::sync::Arc;
 
 /// What executes programs. The effects are the same. Switches that record traces or the log always interpret.
@@ -411,7 +412,13 @@ impl Switch {
     }
 }
 
-impl Processor<'_> {
+impl<'a> Processor<'a> {
+    /// Returns the program, and its machine code if it is used.
+    #[inline]
+    pub fn code(&self) -> (&'a LoadedProgram, Option<&'a Compiled>) {
+        (self.program, self.compiled)
+    }
+
     fn frame_in(&mut self, port: u32, frame: SharedFrame, now: u64, fx: &mut Effects) {
         let program = self.program;
         if let Some(tofino) = &program.tofino {
@@ -419,7 +426,7 @@ impl Processor<'_> {
             return self.move_records(fx);
         }
         let length = frame.len() as u64;
-        let mut packet = self.pool.packet(self.program, frame);
+        let mut packet = self.pool.packet(self.code(), frame);
         let (words, intrinsic) = (&mut packet.words, &self.program.intrinsic);
         set(words, intrinsic.ingress_port, u64::from(port));
         set(words, intrinsic.packet_length, length);
@@ -540,7 +547,7 @@ impl Processor<'_> {
                     return self.pool.recycle(packet);
                 };
                 let length = frame.len() as u64;
-                let mut fresh = self.pool.packet(program, frame);
+                let mut fresh = self.pool.packet(self.code(), frame);
                 self.keep(&packet.words, &mut fresh.words, packet.ctx.resubmit);
                 let words = &mut fresh.words;
                 set(words, intrinsic.instance_type, instance::RESUBMITTED);
@@ -715,9 +722,16 @@ impl Processor<'_> {
         });
     }
 
-    /// Runs the egress pipeline, sends the requested clone, and runs the deparser. Returns the length of the headers in
-    /// `State::headers`; `None` if the packet was dropped.
-    fn egress_and_deparse(&mut self, packet: &mut Packet, fx: &mut Effects) -> Option<usize> {
+    /// Runs the egress pipeline, sends the requested clone, and runs the deparser. Returns where the headers are; `None` if
+    /// the packet was dropped. `out`: the buffer of the frame to be sent.
+    #[inline(always)]
+    fn egress_and_deparse(
+        &mut self,
+        packet: &mut Packet,
+        is_last: bool,
+        out: &mut Vec<u8>,
+        fx: &mut Effects,
+    ) -> Option<Deparsed> {
         let program = self.program;
         let mut headers = None;
         match self.compiled {
@@ -728,8 +742,13 @@ impl Processor<'_> {
                     payload,
                     ctx,
                 } = packet;
-                let (state, rest) = (&mut *self.state, Packet::rest(frame, *payload));
-                headers = compiled.egress(program, state, self.drop_port, words, rest, ctx);
+                let state = &mut *self.state;
+                let own = frame.as_mut().filter(|_| is_last);
+                let own = own.and_then(SharedFrame::get_mut);
+                let in_place = own.and_then(|frame| frame.in_place(*payload));
+                let rest = Packet::rest(frame, *payload);
+                let out = (out, in_place);
+                headers = compiled.egress(program, state, self.drop_port, words, rest, ctx, out);
             }
             None => self.run_pipeline(packet, "egress", program.egress),
         }
@@ -760,7 +779,7 @@ impl Processor<'_> {
         let headers = headers.unwrap_or_else(|| {
             let rest = Packet::rest(frame, *payload);
             let code = (self.compiled, &program.deparser);
-            deparse(program, code, self.state, words, rest, ctx)
+            Deparsed::Buffer(deparse(program, code, self.state, words, rest, ctx))
         });
         move_logs(ctx, fx);
         if let Some(recorder) = &mut self.state.recorder {
@@ -783,17 +802,19 @@ impl Processor<'_> {
             ..
         } = queued;
         let mut packet = self.take(packet);
-        self.run_egress(&mut packet, (port, priority), now, queue, fx);
+        self.run_egress(&mut packet, (port, priority), now, queue, true, fx);
         self.pool.recycle(packet);
     }
 
-    /// Runs egress and deparser, and the decisions at the end of egress, on a packet for a port and a priority.
+    /// Runs egress and deparser, and the decisions at the end of egress, on a packet for a port and a priority. `is_last`: the
+    /// frame may be taken, since no other copy is made of this packet.
     fn run_egress(
         &mut self,
         packet: &mut Packet,
         (port, priority): (u32, u8),
         now: u64,
         queue: QueueState,
+        is_last: bool,
         fx: &mut Effects,
     ) {
         let program = self.program;
@@ -822,8 +843,9 @@ impl Processor<'_> {
             recorder.select_packet(packet.ctx.number, packet.ctx.copy, &packet.words);
             recorder.record(TraceEvent::Egress { port });
         }
-        let Some(headers) = self.egress_and_deparse(packet, fx) else {
-            return;
+        let mut out = fx.spare.pop().unwrap_or_default();
+        let Some(headers) = self.egress_and_deparse(packet, is_last, &mut out, fx) else {
+            return fx.spare.push(out);
         };
         let Packet {
             words,
@@ -831,15 +853,38 @@ impl Processor<'_> {
             payload,
             ctx,
         } = packet;
-        let out = fx.spare.pop().unwrap_or_default();
-        let headers = &self.state.headers[..headers];
+        let payload = *payload;
         let frame = frame.get_or_insert_default();
-        let out = match SharedFrame::get_mut(frame) {
-            Some(frame) => frame.take_output(*payload, headers, out),
-            // Other copies of the packet share the frame.
-            None => frame.copy_with_headers(*payload, headers, out),
+        let sends_only = (ctx.truncate, ctx.recirculate) == (None, 0);
+        // Each way ends here, so that the frame's parts stay in registers.
+        let own = match is_last {
+            true => SharedFrame::get_mut(frame),
+            false => None,
         };
-        if (ctx.truncate, ctx.recirculate) == (None, 0) {
+        let out = match (headers, own) {
+            #[cfg(feature = "jit")]
+            (Deparsed::InPlace, Some(frame)) if sends_only => {
+                return self.output(port, frame.take(out), fx)
+            }
+            #[cfg(feature = "jit")]
+            (Deparsed::InPlace, Some(frame)) => frame.take(out),
+            #[cfg(feature = "jit")]
+            (Deparsed::InPlace, None) => frame.copy_with_headers(0, &[], out),
+            #[cfg(feature = "jit")]
+            (Deparsed::Output, _) if sends_only => {
+                return self.output(port, frame.copy_after(payload, out), fx)
+            }
+            #[cfg(feature = "jit")]
+            (Deparsed::Output, _) => frame.copy_after(payload, out),
+            (Deparsed::Buffer(length), Some(frame)) => {
+                frame.take_output(payload, &self.state.headers[..length], out)
+            }
+            // Other copies of the packet share the frame.
+            (Deparsed::Buffer(length), None) => {
+                frame.copy_with_headers(payload, &self.state.headers[..length], out)
+            }
+        };
+        if sends_only {
             return self.output(port, out, fx);
         }
         let mut out = out;
@@ -852,7 +897,7 @@ impl Processor<'_> {
         if ctx.recirculate != 0 {
             let length = out.len() as u64;
             let frame = self.pool.adopt(out, &mut fx.spare);
-            let mut fresh = self.pool.packet(program, frame);
+            let mut fresh = self.pool.packet(self.code(), frame);
             let number = ctx.number;
             self.keep(words, &mut fresh.words, ctx.recirculate);
             let words = &mut fresh.words;
@@ -872,11 +917,17 @@ impl Processor<'_> {
     #[inline(always)]
     fn output(&mut self, port: u32, frame: SplitFrame, fx: &mut Effects) {
         if self.state.recorder.is_some() {
-            let bytes = frame.len();
-            self.record(|| TraceEvent::Out { port, bytes });
-            self.log(|| Step::Sent { bytes, port });
+            self.record_output(port, frame.len());
         }
-        fx.output.push(Output { port, frame });
+        // A push would first collect the parts in memory.
+        fx.output.extend(iter::once_with(|| Output { port, frame }));
+    }
+
+    /// Records that a frame of this length in bytes leaves the switch.
+    #[cold]
+    fn record_output(&mut self, port: u32, bytes: usize) {
+        self.record(|| TraceEvent::Out { port, bytes });
+        self.log(|| Step::Sent { bytes, port });
     }
 }
 

@@ -1,12 +1,13 @@
 //! Application of tables, for the interpreter ([`super::run`]): lookup, and arguments of the action.
 
 use super::ops::{Pc, Slot};
-use super::run::Interpreter;
+use super::run::{Context, Interpreter};
 use super::words::{param_words, words_of, wrap};
 use crate::externs::meter::{adjusted, Color};
 use crate::frame::Rest;
 use crate::numbers::{number, shortest};
 use crate::program::{Calculation, LoadedProgram};
+use crate::state::State;
 use crate::steps::{padded_hex, short_hex, EntryKey, Step};
 use crate::tables::{ActionRef, EntryHandle, Target};
 use crate::trace::{candidates, stops, NamedValue, TraceEvent};
@@ -22,7 +23,7 @@ pub(crate) fn apply(vm: &mut Interpreter, phv: &mut [u64], at: usize) -> (Option
     if vm.state.recorder.is_some() {
         return apply_recorded(vm, phv, at);
     }
-    look_up(vm, phv, at)
+    look_up(vm.program, vm.state, vm.rest, vm.ctx, phv, at)
 }
 
 #[cold]
@@ -45,7 +46,7 @@ fn apply_recorded(vm: &mut Interpreter, phv: &mut [u64], at: usize) -> (Option<P
         false => Vec::new(),
     };
     log_lookup(vm, phv, at, entry);
-    let found = look_up(vm, phv, at);
+    let found = look_up(program, vm.state, vm.rest, vm.ctx, phv, at);
     let action = found
         .0
         .and_then(|code| program.actions.iter().find(|action| action.code == code));
@@ -135,14 +136,14 @@ fn log_lookup(vm: &mut Interpreter, phv: &[u64], at: usize, found: Option<u32>) 
 
 /// Looks up the packet in a table, without recording. Arguments and results are those of [`apply`].
 #[inline(always)]
-pub(crate) fn look_up(vm: &mut Interpreter, phv: &mut [u64], at: usize) -> (Option<Pc>, Pc) {
-    let Interpreter {
-        program,
-        state,
-        rest,
-        ctx,
-        ..
-    } = vm;
+pub(crate) fn look_up(
+    program: &LoadedProgram,
+    state: &mut State,
+    rest: Rest,
+    ctx: &Context,
+    phv: &mut [u64],
+    at: usize,
+) -> (Option<Pc>, Pc) {
     let table = &program.tables[at];
     let tables = &mut state.tables[at];
     let (hit, target) = match tables.hit(phv, ctx.ingress_length, ctx.now) {
@@ -202,7 +203,7 @@ pub(crate) fn look_up(vm: &mut Interpreter, phv: &mut [u64], at: usize) -> (Opti
                         selector,
                         program,
                         phv,
-                        *rest,
+                        rest,
                         &mut state.buffer,
                         &mut state.selector_hashes[profile],
                         &mut state.random,

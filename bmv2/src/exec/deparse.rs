@@ -9,6 +9,18 @@ use crate::program::{Deparser, Header, LoadedProgram, Place};
 use crate::state::State;
 use crate::steps::Step;
 
+/// Where a deparser has written the headers of a packet.
+pub(crate) enum Deparsed {
+    /// `state.headers`, which begins with this number of bytes of headers.
+    Buffer(usize),
+    /// The buffer of the frame to be sent.
+    #[cfg(feature = "jit")]
+    Output,
+    /// The received frame, over the parsed headers.
+    #[cfg(feature = "jit")]
+    InPlace,
+}
+
 /// Runs a deparser, as machine code if there is some, and writes the headers to the front of `state.headers`. Returns their length in bytes.
 pub(crate) fn deparse(
     program: &LoadedProgram,

@@ -1,5 +1,6 @@
 //! The switch without the feature `jit`: programs have no machine code.
 
+use crate::exec::deparse::Deparsed;
 use crate::exec::ops::Pc;
 use crate::exec::run::Context;
 use crate::frame::{Frame, Rest};
@@ -16,6 +17,14 @@ impl Compiled {
         Err(CompileError::new(
             "this build has no compiler (feature `jit`)",
         ))
+    }
+
+    pub fn clear_words(&self, _: &mut [u64]) -> bool {
+        match *self {}
+    }
+
+    pub fn restore_words(&self, _: &[u64], _: &mut [u64]) -> bool {
+        match *self {}
     }
 
     pub fn run(
@@ -64,7 +73,8 @@ impl Compiled {
         _: &mut [u64],
         _: Rest,
         _: &mut Context,
-    ) -> Option<usize> {
+        _: (&mut Vec<u8>, Option<*mut u8>),
+    ) -> Option<Deparsed> {
         match *self {}
     }
 

@@ -1,7 +1,7 @@
 //! Compilation of checksums and deparsers.
 
 use super::builder::{byte_flags, Code};
-use super::machine::at;
+use super::machine::{at, IN_BUFFER, IN_PLACE};
 use super::pipeline::Regions;
 use crate::exec::join::Join;
 use crate::exec::ops::Pc;
@@ -52,7 +52,7 @@ pub(super) fn compile_verify(code: &mut Code, regions: &Regions) -> Value {
 }
 
 /// Compiles a deparser. The code updates checksums, executes the deparser's statements, writes all valid headers, and
-/// stores their length. It continues at the end of the function.
+/// stores their length and where they are. It continues at the end of the function.
 pub(super) fn compile(code: &mut Code, regions: &Regions, deparser: &Deparser) {
     let program = regions.program;
     for checksum in &program.update {
@@ -72,7 +72,7 @@ pub(super) fn compile(code: &mut Code, regions: &Regions, deparser: &Deparser) {
     let emitted = code.b.declare_var(I64);
     let zero = code.number(0);
     code.b.def_var(emitted, zero);
-    let headers = code.load(at::HEADERS);
+    let headers = place(code, program, deparser);
     // Headers after one of variable length are written by a function that checks the bounds of the buffer.
     let mut is_fixed = true;
     for &(valid, header) in &deparser.order {
@@ -105,6 +105,47 @@ pub(super) fn compile(code: &mut Code, regions: &Regions, deparser: &Deparser) {
     let emitted = code.b.use_var(emitted);
     code.store(at::EMITTED, emitted);
     code.jump(code.end);
+}
+
+/// Compiles the choice of the memory to which headers are written: the frame itself if it may be changed and the headers are
+/// as long as the parsed ones, else the buffer. Stores which one it is, and returns its address.
+fn place(code: &mut Code, program: &LoadedProgram, deparser: &Deparser) -> Value {
+    if !deparser.is_fixed {
+        // The length is known only after the headers are written.
+        let buffer = code.number(IN_BUFFER);
+        code.store(at::RESULT, buffer);
+        return code.load(at::HEADERS);
+    }
+    let [length_block, frame, buffer, done] = [(); 4].map(|()| code.b.create_block());
+    code.b.append_block_param(done, I64);
+    let known = code.known;
+    let in_place = code.load(at::IN_PLACE);
+    code.branch(in_place, length_block, buffer);
+    code.b.switch_to_block(length_block);
+    let mut length = code.number(0);
+    for &(valid, header) in &deparser.order {
+        let header = &program.layout.headers[usize::from(header)];
+        let is_valid = code.word(valid);
+        let is_valid = code.compare_to(IntCC::NotEqual, is_valid, 0);
+        let is_valid = code.extend(is_valid);
+        let bytes = code.b.ins().imul_imm(is_valid, header.bytes as i64);
+        length = code.b.ins().iadd(length, bytes);
+    }
+    let parsed = code.load(at::REST_AT);
+    let is_equal = code.compare(IntCC::Equal, length, parsed);
+    code.branch(is_equal, frame, buffer);
+    for (block, at, place) in [
+        (frame, at::IN_PLACE, IN_PLACE),
+        (buffer, at::HEADERS, IN_BUFFER),
+    ] {
+        code.begin_with(block, known);
+        let place = code.number(place);
+        code.store(at::RESULT, place);
+        let address = code.load(at);
+        code.b.ins().jump(done, &[address.into()]);
+    }
+    code.begin_with(done, known);
+    code.b.block_params(done)[0]
 }
 
 /// Compiles the condition of a checksum. Control continues at `skip` if it does not hold.

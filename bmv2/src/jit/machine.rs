@@ -38,9 +38,12 @@ pub(super) struct Machine<'a> {
     pub cursor: u64,
     /// Buffer for the deparser's headers.
     pub headers: *mut u8,
+    /// Bytes of the frame, to which the deparser writes headers that are as long as the parsed ones; null if it must not.
+    pub in_place: *mut u8,
     /// Number of bytes that the deparser has written.
     pub emitted: u64,
-    /// Error of the parser, or whether all verified checksums are right.
+    /// Error of the parser, or where the deparser of v1model has written the headers: 0 if it did not run, else one of
+    /// [`IN_BUFFER`] and [`IN_PLACE`].
     pub result: u64,
     /// Number of steps that may be part of a loop; see `Interpreter::is_endless`.
     pub steps: u64,
@@ -77,6 +80,7 @@ pub(super) mod at {
     pub const LENGTH: usize = offset_of!(Machine, length);
     pub const CURSOR: usize = offset_of!(Machine, cursor);
     pub const HEADERS: usize = offset_of!(Machine, headers);
+    pub const IN_PLACE: usize = offset_of!(Machine, in_place);
     pub const EMITTED: usize = offset_of!(Machine, emitted);
     pub const RESULT: usize = offset_of!(Machine, result);
     pub const STEPS: usize = offset_of!(Machine, steps);
@@ -111,6 +115,7 @@ impl<'a> Machine<'a> {
             length: 0,
             cursor: 0,
             headers: std::ptr::null_mut(),
+            in_place: std::ptr::null_mut(),
             emitted: 0,
             result: 0,
             steps: 0,
@@ -165,16 +170,36 @@ impl<'a> Machine<'a> {
     /// # Safety
     /// No other reference to the state, the context or the words may exist.
     unsafe fn interpreter(&mut self) -> (Interpreter<'_>, &mut [u64]) {
-        let program = self.program();
+        let (program, drop_port, rest) = (self.program(), self.drop_port, self.rest);
+        // SAFETY: as stated above.
+        let (state, ctx, words) = unsafe { self.objects() };
+        let vm = Interpreter::new(program, state, drop_port, rest, ctx);
+        (vm, words)
+    }
+
+    /// Returns the state, the context, and the packet's words.
+    ///
+    /// # Safety
+    /// As for [`Machine::interpreter`].
+    #[inline(always)]
+    unsafe fn objects(&mut self) -> (&mut State, &mut Context, &mut [u64]) {
+        let words = self.program().layout.initial.len();
         // SAFETY: `new` received exclusive references to these objects, and the words are those of the program.
         unsafe {
-            let (state, ctx) = (&mut *self.state, &mut *self.ctx);
-            let words = slice::from_raw_parts_mut(self.words, program.layout.initial.len());
-            let vm = Interpreter::new(program, state, self.drop_port, self.rest, ctx);
-            (vm, words)
+            (
+                &mut *self.state,
+                &mut *self.ctx,
+                slice::from_raw_parts_mut(self.words, words),
+            )
         }
     }
 }
+
+/// Value of [`Machine::result`]: the deparser has written the headers to [`Machine::headers`].
+pub(super) const IN_BUFFER: u64 = 1;
+
+/// Value of [`Machine::result`]: the deparser has written the headers to [`Machine::in_place`].
+pub(super) const IN_PLACE: u64 = 2;
 
 /// Bit of [`call_apply`]'s result that is set if an action is to run.
 pub(super) const RUNS_ACTION: u32 = 63;
@@ -191,9 +216,12 @@ pub(super) unsafe extern "C" fn call_step(machine: *mut Machine, pc: u64) -> u64
 /// bits 0 to 31; bit [`RUNS_ACTION`] is set if there is an action.
 pub(super) unsafe extern "C" fn call_apply(machine: *mut Machine, table: u64) -> u64 {
     // SAFETY: as in `call_step`.
-    let (mut vm, words) = unsafe { (*machine).interpreter() };
+    let machine = unsafe { &mut *machine };
+    let (program, rest) = (machine.program(), machine.rest);
+    // SAFETY: as in `call_step`.
+    let (state, ctx, words) = unsafe { machine.objects() };
     // No compiled code runs while packets are recorded.
-    let (action, after) = look_up(&mut vm, words, table as usize);
+    let (action, after) = look_up(program, state, rest, ctx, words, table as usize);
     match action {
         Some(action) => 1 << RUNS_ACTION | u64::from(action) << 32 | u64::from(after),
         None => u64::from(after),

@@ -10,6 +10,7 @@
 //! - [`parser`] and [`deparser`] compile what is not code: states, checksums and headers.
 //! - [`v1model`] combines them to two functions. Programs for Tofino have a function for each.
 //! - [`machine`] is the interface between machine code and the switch.
+//! - [`words`] clears and copies the words of packets.
 //! - [`verify`] proves that no access leaves the packet's words.
 //!
 //! The code of a program is in pages of its own, which are writable until it is complete, and executable afterwards.
@@ -25,19 +26,23 @@ mod registers;
 mod v1model;
 mod verify;
 mod wide;
+mod words;
 
 #[cfg(test)]
 mod tests;
 
 use self::builder::{Code, Imports};
-use self::machine::{Function, Machine};
+use self::machine::{Function, Machine, IN_PLACE};
 use self::pipeline::Regions;
+use self::words::WordFunctions;
+use crate::exec::deparse::Deparsed;
+use crate::exec::join::SLACK;
 use crate::exec::ops::Pc;
 use crate::exec::run::Context;
 use crate::frame::{Frame, Rest};
 use crate::program::{self, CompileError, Gress, LoadedProgram, Tofino};
 use crate::state::State;
-use cranelift_codegen::ir::{types::I64, AbiParam, Endianness, Signature};
+use cranelift_codegen::ir::{types::I64, AbiParam, Endianness, InstBuilder, Signature, Value};
 use cranelift_codegen::isa::CallConv;
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
@@ -48,6 +53,8 @@ use std::fmt::{self, Debug, Formatter};
 /// Machine code of a program.
 pub(crate) struct Compiled {
     code: Functions<Function>,
+    /// Functions on live words; `None` if the program's are not known.
+    words: Option<WordFunctions>,
     memory: Option<JITModule>,
 }
 
@@ -135,8 +142,24 @@ impl Compiled {
         Some(machine.cursor as usize)
     }
 
-    /// Runs egress of a program for v1model and, if the packet is to be sent and nothing else, the deparser. Returns the
-    /// length of the headers in `state.headers`; `None` if the deparser did not run.
+    /// Clears the live words of a received packet. Returns false if there is no function for it.
+    #[inline]
+    pub fn clear_words(&self, words: &mut [u64]) -> bool {
+        let functions = self.words.as_ref();
+        functions.is_some_and(|functions| functions.clear(words))
+    }
+
+    /// Copies the words that are restored between copies of a packet. Returns false if there is no function for it.
+    #[inline]
+    pub fn restore_words(&self, from: &[u64], to: &mut [u64]) -> bool {
+        let functions = self.words.as_ref();
+        functions.is_some_and(|functions| functions.restore(from, to))
+    }
+
+    /// Runs egress of a program for v1model and, if the packet is to be sent and nothing else, the deparser. Returns where the
+    /// headers are; `None` if the deparser did not run. Headers that are as long as the parsed ones are written to `in_place`,
+    /// which is the address of the frame's bytes if these may be changed ([`Frame::in_place`]); else to `out`.
+    #[allow(clippy::too_many_arguments)]
     #[inline]
     pub fn egress(
         &self,
@@ -146,14 +169,43 @@ impl Compiled {
         words: &mut [u64],
         rest: Rest,
         ctx: &mut Context,
-    ) -> Option<usize> {
+        (out, in_place): (&mut Vec<u8>, Option<*mut u8>),
+    ) -> Option<Deparsed> {
         let Functions::V1model { egress, .. } = self.code else {
             return None;
         };
-        let mut machine = Machine::with_headers(program, state, drop_port, words, rest, ctx);
-        // SAFETY: the function was compiled for this program, and the machine is complete for pipelines and deparsers.
+        if !program.deparser.is_fixed {
+            let mut machine = Machine::with_headers(program, state, drop_port, words, rest, ctx);
+            // SAFETY: the function was compiled for this program, and the machine is complete for pipelines and deparsers.
+            unsafe { egress(&mut machine) };
+            return (machine.result != 0).then_some(Deparsed::Buffer(machine.emitted as usize));
+        }
+        out.clear();
+        out.reserve(program.deparser.max_bytes + SLACK);
+        let mut machine = Machine::new(program, state, drop_port, words, rest, ctx);
+        machine.headers = out.as_mut_ptr();
+        // The last header is written in words of eight bytes, which may change what is behind it.
+        // SAFETY: the frame has eight bytes after the parsed ones.
+        let behind = in_place.map(|at| unsafe { at.add(rest.at()).cast::<[u8; SLACK]>() });
+        // SAFETY: as above.
+        let kept = behind.map(|behind| unsafe { *behind });
+        machine.in_place = in_place.unwrap_or(std::ptr::null_mut());
+        // SAFETY: as above; there is space for all headers in `out`, and for as many bytes as were parsed in `in_place`,
+        // with [`SLACK`] more bytes behind both.
         unsafe { egress(&mut machine) };
-        (machine.result != 0).then_some(machine.emitted as usize)
+        match (machine.result, behind, kept) {
+            (0, ..) => None,
+            (IN_PLACE, Some(behind), Some(kept)) => {
+                // SAFETY: as above.
+                unsafe { *behind = kept };
+                Some(Deparsed::InPlace)
+            }
+            _ => {
+                // SAFETY: the deparser has written these bytes.
+                unsafe { out.set_len(machine.emitted as usize) };
+                Some(Deparsed::Output)
+            }
+        }
     }
 
     /// Runs the pipeline that begins at `start`, as [`crate::exec::run::run`] does. Returns false if it has no function
@@ -276,8 +328,13 @@ fn compile(program: &LoadedProgram) -> Result<Compiled, CompileError> {
         Some(tofino) => compile_tofino(program, tofino, &mut compiler)?,
     };
 
+    let live = program.layout.live.as_ref();
+    let words = live.map(|live| words::compile(live, program.layout.state_end, &mut compiler));
+    let words = words.transpose()?;
+
     let mut module = compiler.module;
     module.finalize_definitions()?;
+    let words = words.map(|ids| WordFunctions::new(ids, program.layout.state_end, &module));
     let function = |id: FuncId| -> Function {
         let address = module.get_finalized_function(id);
         // SAFETY: all functions are compiled with this signature and calling convention.
@@ -303,6 +360,7 @@ fn compile(program: &LoadedProgram) -> Result<Compiled, CompileError> {
     };
     Ok(Compiled {
         code,
+        words,
         memory: Some(module),
     })
 }
@@ -397,6 +455,29 @@ impl Compiler {
             imports: declared,
             context: FunctionBuilderContext::new(),
         })
+    }
+
+    /// Compiles a function on the words of two packets, whose addresses `build` receives.
+    fn word_function(
+        &mut self,
+        build: impl FnOnce(&mut FunctionBuilder, [Value; 2]),
+    ) -> Result<FuncId, CompileError> {
+        let mut context = self.module.make_context();
+        context.func.signature = signature(self.convention, 2, false);
+        let id = self
+            .module
+            .declare_anonymous_function(&context.func.signature)?;
+        let mut b = FunctionBuilder::new(&mut context.func, &mut self.context);
+        let entry = b.create_block();
+        b.append_block_params_for_function_params(entry);
+        b.switch_to_block(entry);
+        let params = [b.block_params(entry)[0], b.block_params(entry)[1]];
+        build(&mut b, params);
+        b.ins().return_(&[]);
+        b.seal_all_blocks();
+        b.finalize();
+        self.module.define_function(id, &mut context)?;
+        Ok(id)
     }
 
     /// Compiles a function whose body `build` emits.

@@ -95,7 +95,5 @@ pub(super) fn compile_egress(code: &mut Code, regions: &Regions) {
     code.begin_join(deparse);
     let zero = code.b.ins().iconst(I32, 0);
     code.store(at::DROP_PORT, zero);
-    let one = code.number(1);
-    code.store(at::RESULT, one);
     deparser::compile(code, regions, &program.deparser);
 }

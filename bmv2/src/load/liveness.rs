@@ -7,10 +7,10 @@
 //! variable length are always live; [`Layout::clear_live`](crate::program::Layout::clear_live) skips what they do not use.
 
 use crate::exec::node::{BigDest, Kind, Node};
-use crate::exec::ops::{Flow, Op, Operand, Pc, Slot};
+use crate::exec::ops::{Effect, Flow, Op, Operand, Pc, Slot};
 use crate::exec::words::words_of;
 use crate::program::{
-    Calculation, Header, Input, KeyPart, LiveWords, LoadedProgram, Note, ParserStep, Table,
+    Blocks, Calculation, Header, Input, KeyPart, LiveWords, LoadedProgram, Note, ParserStep, Table,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -53,17 +53,15 @@ impl WordSet {
         }
     }
 
-    /// Returns the ranges of the first `end` words that cover the set. Gaps that are shorter than a call takes are filled.
-    fn ranges(&self, end: usize) -> Vec<std::ops::Range<usize>> {
-        const MAX_GAP: usize = 8;
-        let mut ranges: Vec<std::ops::Range<usize>> = Vec::new();
-        for at in (0..end).filter(|at| self.contains(*at as Slot)) {
-            match ranges.last_mut() {
-                Some(last) if at - last.end < MAX_GAP => last.end = at + 1,
-                _ => ranges.push(at..at + 1),
-            }
+    fn retain(&mut self, other: &WordSet) {
+        for (word, kept) in self.0.iter_mut().zip(&other.0) {
+            *word &= kept;
         }
-        ranges
+    }
+
+    /// Returns blocks of the first `end` words that cover the set.
+    fn blocks(&self, end: usize) -> Option<Blocks> {
+        Blocks::cover((0..end).filter(|at| self.contains(*at as Slot)), end)
     }
 }
 
@@ -95,9 +93,14 @@ pub(super) fn live_words(program: &LoadedProgram, code: &[Op]) -> Option<LiveWor
         let words = layout.varbits.iter().flat_map(|varbit| varbit.words());
         words.for_each(|slot| live.remove(slot as Slot));
     }
+    let restored = analysis.written_by_egress().and_then(|mut written| {
+        written.retain(&egress);
+        written.blocks(layout.state_end)
+    });
     Some(LiveWords {
-        cleared: cleared.ranges(layout.state_end),
-        copied: egress.ranges(layout.state_end),
+        cleared: cleared.blocks(layout.state_end)?,
+        copied: egress.blocks(layout.state_end)?,
+        restored,
     })
 }
 
@@ -613,6 +616,79 @@ impl<'a> Analysis<'a> {
         words
     }
 
+    /// Returns the words that the switch, egress, the update of checksums and the deparser may write for a copy, except large
+    /// fields of variable length. Returns `None` if an instruction writes words that are not known before it is executed.
+    fn written_by_egress(&self) -> Option<WordSet> {
+        let program = self.program;
+        let mut words = WordSet::new(program.layout.state_end);
+        let conditions = program
+            .update
+            .iter()
+            .filter_map(|checksum| checksum.condition);
+        let starts = conditions.filter_map(|(code, _)| code);
+        let starts = starts.chain(program.deparser.code).chain([program.egress]);
+        for pc in starts.flat_map(|start| self.edges(start).into_keys()) {
+            self.write(self.op(pc), &mut words)?;
+        }
+        for checksum in &program.update {
+            words.insert(checksum.slot);
+        }
+        self.read_intrinsic(&mut words);
+        // The words of the fields themselves are copied by these lengths.
+        let varbits = program
+            .layout
+            .headers
+            .iter()
+            .filter_map(|header| header.varbit);
+        varbits.for_each(|varbit| words.insert(varbit.length));
+        Some(words)
+    }
+
+    /// Adds the words that an instruction may write. Returns `None` as [`Analysis::written_by_egress`] does.
+    fn write(&self, op: Op, words: &mut WordSet) -> Option<()> {
+        let (mut first, mut count) = (None, 0);
+        op.operands(|operand| match operand {
+            Operand::Result(d) | Operand::Def(d) | Operand::MayDef(d) => words.insert(d),
+            Operand::OptionalDef(d) => d.iter().for_each(|d| words.insert(*d)),
+            Operand::DefWords(d) => first = Some(d),
+            Operand::Count(n) => count = n,
+            _ => {}
+        });
+        if let Some(first) = first {
+            (first..first + count).for_each(|slot| words.insert(slot));
+        }
+        match op {
+            Op::Big { index } => match &self.program.bigs[index as usize].dest {
+                BigDest::Word(slot) => words.insert(*slot),
+                BigDest::Field { slot, bits, .. } => words.insert_field(*slot, *bits),
+                BigDest::Register { .. } => {}
+                BigDest::Element { .. } => return None,
+            },
+            Op::AddHeader { h } | Op::RemoveHeader { h } | Op::AssignHeader { d: h, .. } => {
+                self.read_header(h, words);
+            }
+            Op::Apply { table } => {
+                let table = &self.program.tables[usize::from(table)];
+                table
+                    .direct_meter
+                    .iter()
+                    .for_each(|meter| words.insert(meter.slot));
+                let registers = &table.direct_registers;
+                registers.iter().for_each(|cells| words.insert(cells.slot));
+            }
+            Op::Call { .. } => {}
+            op => {
+                let writes_any = |effect: &Effect| {
+                    matches!(effect, Effect::Headers | Effect::Words | Effect::Tables)
+                };
+                if op.effects().iter().any(writes_any) {
+                    return None;
+                }
+            }
+        }
+        Some(())
+    }
+
     /// Finds the guarded headers: no instruction, key or list reads or writes one of their fields, and none writes their
     /// validity other than by an operation on the header.
     fn find_guarded(&mut self) {
@@ -696,7 +772,6 @@ fn successors(table: &Table) -> Vec<Pc> {
 mod tests {
     use super::*;
     use alfirk_compiler::driver::{compile, CompileOptions};
-    use std::ops::Range;
     use std::path::Path;
 
     fn program(source: &str) -> LoadedProgram {
@@ -710,21 +785,15 @@ mod tests {
         LoadedProgram::from_typed(&compiled.json).expect("the compiler writes BMv2 JSON")
     }
 
-    fn contains(ranges: &[Range<usize>], slot: Slot) -> bool {
-        ranges
-            .iter()
-            .any(|range| range.contains(&usize::from(slot)))
-    }
-
     #[test]
     fn fields_of_a_program_without_variables_are_live() {
         let program = program("bmv2/test_data/routing.p4");
         let live = program.layout.live.as_ref().expect("it has no stacks");
         for header in program.layout.headers.iter().filter(|h| !h.metadata) {
-            assert!(contains(&live.cleared, header.valid), "{}", header.name);
+            assert!(live.cleared.contains(header.valid), "{}", header.name);
             // The deparser may emit the header, and egress writes none of its fields.
             let mut words = header.start..header.end;
-            assert!(words.all(|slot| contains(&live.copied, slot)));
+            assert!(words.all(|slot| live.copied.contains(slot)));
         }
         // The TTL is compared before the program knows that the header is valid, the identification is only copied.
         let ipv4 = program.layout.headers.iter().find(|h| h.name == "ipv4");
@@ -733,25 +802,33 @@ mod tests {
             let field = ipv4.fields.iter().find(|field| field.name == name);
             field.expect("the header has the field").slot
         };
-        assert!(contains(&live.cleared, slot("ttl")));
+        assert!(live.cleared.contains(slot("ttl")));
     }
 
     #[test]
     fn most_words_of_the_multicast_program_are_not_live() {
         let program = program("p4src/v1model/main.p4");
         let live = program.layout.live.as_ref().expect("it has no stacks");
-        let count = |ranges: &[Range<usize>]| ranges.iter().map(Range::len).sum::<usize>();
         let varbits = program
             .layout
             .varbits
             .iter()
             .map(|varbit| varbit.words().len());
         let all = program.layout.state_end - varbits.sum::<usize>();
-        let (cleared, copied) = (count(&live.cleared), count(&live.copied));
+        let (cleared, copied) = (live.cleared.len(), live.copied.len());
         assert!(
             cleared < all * 2 / 3,
             "{cleared} of {all} words are cleared"
         );
         assert!(copied < all / 2, "{copied} of {all} words are copied");
+        let restored = live
+            .restored
+            .as_ref()
+            .expect("egress has no variable headers");
+        let restored = restored.len();
+        assert!(
+            restored < copied * 3 / 4,
+            "{restored} of {copied} words are restored"
+        );
     }
 }

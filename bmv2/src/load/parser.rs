@@ -459,6 +459,9 @@ impl Loader<'_> {
             });
         }
         Ok(Deparser {
+            #[cfg(feature = "jit")]
+            is_fixed: (order.iter())
+                .all(|(_, h)| self.layout.headers[usize::from(*h)].varbit.is_none()),
             order,
             max_bytes,
             code,

@@ -3,6 +3,7 @@
 use crate::exec::join::{FieldReader, Join};
 use crate::exec::ops::Slot;
 use crate::exec::words::words_of;
+use crate::jit::Compiled;
 use std::ops::Range;
 
 /// Positions of headers, metadata, parameters and constants in a packet's 64-bit words.
@@ -30,27 +31,109 @@ pub(crate) struct Layout {
     pub live: Option<LiveWords>,
 }
 
-/// Ranges of a packet's words that are read before they are written; see `load/liveness.rs`.
+/// Words of a packet that are read before they are written; see `load/liveness.rs`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct LiveWords {
     /// Words that must be zero when a packet is received.
-    pub cleared: Vec<Range<usize>>,
+    pub cleared: Blocks,
     /// Words that a copy of a packet must have when it enters egress.
-    pub copied: Vec<Range<usize>>,
+    pub copied: Blocks,
+    /// Those of `copied` that egress and deparser may write; `None` if that is not known.
+    pub restored: Option<Blocks>,
+}
+
+/// Number of words in a block: a line of the cache.
+const BLOCK: usize = 8;
+
+/// A set of words, which is covered by blocks of consecutive words. Copying a few of them takes less time than calls of
+/// `memcpy`.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Blocks {
+    /// First words of the blocks, which may overlap.
+    blocks: Vec<Slot>,
+    /// The words of the set, in ascending order.
+    words: Vec<usize>,
+}
+
+/// Returns the first words of ranges of `size` words, among the first `end` ones, that cover words in ascending order.
+/// Returns `None` if there are fewer words than in a range.
+fn cover(words: &[usize], size: usize, end: usize) -> Option<Vec<Slot>> {
+    let last = end.checked_sub(size)?;
+    let mut starts: Vec<Slot> = Vec::new();
+    for at in words {
+        let is_covered = |start: &Slot| usize::from(*start) + size > *at;
+        if !starts.last().is_some_and(is_covered) {
+            starts.push((*at).min(last) as Slot);
+        }
+    }
+    Some(starts)
+}
+
+impl Blocks {
+    /// Returns a set of the first `end` words; `None` if there are fewer words than in a block. `words`: in ascending order.
+    pub fn cover(words: impl Iterator<Item = usize>, end: usize) -> Option<Blocks> {
+        let words: Vec<usize> = words.collect();
+        Some(Blocks {
+            blocks: cover(&words, BLOCK, end)?,
+            words,
+        })
+    }
+
+    /// Returns the first words of pairs of consecutive words, among the first `end` ones, that cover the set.
+    #[cfg(feature = "jit")]
+    pub fn pairs(&self, end: usize) -> Vec<Slot> {
+        cover(&self.words, 2, end).unwrap_or_default()
+    }
+
+    #[inline(always)]
+    fn ranges(&self) -> impl Iterator<Item = Range<usize>> + '_ {
+        let start = self.blocks.iter().map(|start| usize::from(*start));
+        start.map(|start| start..start + BLOCK)
+    }
+
+    /// Sets the words to zero.
+    #[inline(always)]
+    fn clear(&self, words: &mut [u64]) {
+        for range in self.ranges() {
+            words[range].copy_from_slice(&[0; BLOCK]);
+        }
+    }
+
+    /// Copies the words.
+    #[inline(always)]
+    fn copy(&self, from: &[u64], to: &mut [u64]) {
+        for range in self.ranges() {
+            to[range.clone()].copy_from_slice(&from[range]);
+        }
+    }
+
+    /// Returns whether the set contains the word.
+    #[cfg(test)]
+    pub fn contains(&self, slot: Slot) -> bool {
+        self.words.contains(&slot.into())
+    }
+
+    /// Returns the number of words in the set.
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.words.len()
+    }
 }
 
 impl Layout {
-    /// Sets the live words of a received packet to zero. All others keep any values.
-    pub fn clear_live(&self, words: &mut [u64]) {
+    /// Sets the live words of a received packet to zero. All others keep any values. `compiled`: machine code for it.
+    pub fn clear_live(&self, compiled: Option<&Compiled>, words: &mut [u64]) {
         let Some(live) = &self.live else {
             return self.clear(words);
         };
         for varbit in &self.varbits {
-            let used = varbit.used(words);
-            words[used].fill(0);
+            if words[usize::from(varbit.length)] != 0 {
+                let used = varbit.used(words);
+                words[used].fill(0);
+            }
         }
-        for range in &live.cleared {
-            words[range.clone()].fill(0);
+        if !compiled.is_some_and(|compiled| compiled.clear_words(words)) {
+            live.cleared.clear(words);
         }
     }
 
@@ -59,15 +142,42 @@ impl Layout {
         let Some(live) = &self.live else {
             return self.copy(from, to);
         };
+        self.copy_varbits(from, to);
+        live.copied.copy(from, to);
+    }
+
+    /// Copies the large fields of variable length.
+    fn copy_varbits(&self, from: &[u64], to: &mut [u64]) {
         for varbit in &self.varbits {
+            let length = usize::from(varbit.length);
+            if from[length] | to[length] == 0 {
+                continue;
+            }
             let (used, old) = (varbit.used(from), varbit.used(to).end);
             to[used.clone()].copy_from_slice(&from[used.clone()]);
             if old > used.end {
                 to[used.end..old].fill(0);
             }
         }
-        for range in &live.copied {
-            to[range.clone()].copy_from_slice(&from[range.clone()]);
+    }
+
+    /// Copies the words of a packet's state that egress may read and may have written, from one packet before egress to one
+    /// after it or the other way round.
+    pub fn copy_restored(&self, compiled: Option<&Compiled>, from: &[u64], to: &mut [u64]) {
+        let Some(restored) = self.live.as_ref().and_then(|live| live.restored.as_ref()) else {
+            return self.copy_live(from, to);
+        };
+        self.copy_varbits(from, to);
+        if !compiled.is_some_and(|compiled| compiled.restore_words(from, to)) {
+            restored.copy(from, to);
+        }
+    }
+
+    /// Returns whether two packets have the same words of the state that are live in egress.
+    pub fn are_live_words_equal(&self, a: &[u64], b: &[u64]) -> bool {
+        match &self.live {
+            Some(live) => live.copied.words.iter().all(|at| a[*at] == b[*at]),
+            None => true,
         }
     }
 
@@ -261,6 +371,21 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn blocks_cover_words(
+            words in proptest::collection::btree_set(0usize..60, 0..30),
+            state in proptest::collection::vec(1u64.., 60),
+        ) {
+            let blocks = Blocks::cover(words.iter().copied(), 60).expect("60 words are enough");
+            let mut copy = vec![0; 60];
+            blocks.copy(&state, &mut copy);
+            prop_assert!(words.iter().all(|at| copy[*at] == state[*at]));
+            prop_assert!(blocks.blocks.len() <= words.len());
+            blocks.clear(&mut copy);
+            prop_assert!(copy.iter().all(|word| *word == 0));
+            prop_assert!(Blocks::cover(words.into_iter(), 7).is_none());
+        }
+
         #[test]
         fn packets_are_copied_and_cleared_whole(from in packet(), to in packet()) {
             let (layout, mut words) = (layout(), to.clone());

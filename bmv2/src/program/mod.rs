@@ -31,8 +31,8 @@ pub(crate) use self::{
     calculation::{Calculation, Input, JoinedInputs},
     intrinsic::{EgressMetadata, IngressMetadata, Intrinsic, Meta, Queueing},
     layout::{
-        DynHeader, DynHeaderOp, DynRef, Field, FieldPlan, Header, Layout, LiveWords, Place, Stack,
-        Union, UnionStack, Varbit,
+        Blocks, DynHeader, DynHeaderOp, DynRef, Field, FieldPlan, Header, Layout, LiveWords, Place,
+        Stack, Union, UnionStack, Varbit,
     },
     listing::Listing,
     notes::{source, Note},

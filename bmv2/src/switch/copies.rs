@@ -178,7 +178,7 @@ impl Processor<'_> {
         let Some(frame) = packet.frame.clone() else {
             return;
         };
-        let mut copy = self.pool.packet(program, frame);
+        let mut copy = self.pool.packet(self.code(), frame);
         self.number_copy(&mut copy, packet.ctx.number);
         self.record(|| TraceEvent::Cloned {
             session: clone.session,

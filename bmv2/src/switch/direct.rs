@@ -1,6 +1,6 @@
 //! Processing to completion: packets for ports without queues pass egress directly after ingress.
 //!
-//! Such a packet needs no queue entry, and its copies are made one after the other in the same memory. The effects are
+//! Such a packet needs no queue entry, and its copies are one after the other in the same memory, where only what egress has changed is restored. The effects are
 //! those of a queue that is served at once: egress passes happen in the order in which the packets would be enqueued.
 
 use super::copies::MAX_ENQUEUED;
@@ -66,7 +66,8 @@ impl Processor<'_> {
         let rid = get(&packet.words, self.program.intrinsic.egress_rid);
         if let Some(priority) = self.queue_priority(port, None, (rid, packet.ctx.copy), &packet, fx)
         {
-            self.run_egress(&mut packet, (port, priority), now, empty_queue(now), fx);
+            let to = (port, priority);
+            self.run_egress(&mut packet, to, now, empty_queue(now), true, fx);
         }
         self.pool.recycle(packet);
     }
@@ -90,31 +91,43 @@ impl Processor<'_> {
             return true;
         };
         if !others.is_empty() {
-            let mut copy = self.pool.copy(packet, self.program);
-            for (i, replica) in others.iter().enumerate() {
-                if i > 0 {
-                    self.program
-                        .layout
-                        .copy_live(&packet.words, &mut copy.words);
-                    copy.ctx.copy_from(&packet.ctx);
+            let backup = self.pool.backup(packet, self.code());
+            let whole = cfg!(debug_assertions).then(|| packet.words.clone());
+            for replica in others {
+                self.send_replica(replica, packet, false, fx);
+                let layout = &self.program.layout;
+                layout.copy_restored(self.compiled, &backup.words, &mut packet.words);
+                packet.ctx.copy_from(&backup.ctx);
+                if let Some(whole) = &whole {
+                    assert!(
+                        layout.are_live_words_equal(whole, &packet.words),
+                        "egress has written words that are not restored"
+                    );
                 }
-                self.send_replica(replica, &mut copy, fx);
             }
-            self.pool.recycle(copy);
+            self.pool.recycle(backup);
         }
-        // The last copy is the packet itself, whose frame is not shared any more.
-        self.send_replica(last, packet, fx);
+        self.send_replica(last, packet, true, fx);
         true
     }
 
-    fn send_replica(&mut self, replica: &Replica, packet: &mut Packet, fx: &mut Effects) {
+    /// Sends a copy of a packet to a replica. Words that are not restored and, after the last copy, the frame have any
+    /// contents afterwards.
+    fn send_replica(
+        &mut self,
+        replica: &Replica,
+        packet: &mut Packet,
+        is_last: bool,
+        fx: &mut Effects,
+    ) {
         let now = packet.ctx.now;
         let (port, rid) = (replica.port, u64::from(replica.rid));
         let Some(priority) = self.queue_priority(port, None, (rid, 0), packet, fx) else {
             return;
         };
         set(&mut packet.words, self.program.intrinsic.egress_rid, rid);
-        self.run_egress(packet, (port, priority), now, empty_queue(now), fx);
+        let to = (port, priority);
+        self.run_egress(packet, to, now, empty_queue(now), is_last, fx);
     }
 }
 

@@ -5,6 +5,7 @@ use alfirk_packet_io::frame::SplitFrame;
 use crate::effects::Packet;
 use crate::exec::run::Context;
 use crate::frame::{Frame, SharedFrame};
+use crate::jit::Compiled;
 use crate::program::LoadedProgram;
 
 /// Maximum number of packets in the pool.
@@ -37,7 +38,11 @@ impl Pool {
     }
 
     /// Returns a packet whose words are the program's constants and zeros.
-    pub fn packet(&mut self, program: &LoadedProgram, frame: SharedFrame) -> Box<Packet> {
+    pub fn packet(
+        &mut self,
+        (program, compiled): (&LoadedProgram, Option<&Compiled>),
+        frame: SharedFrame,
+    ) -> Box<Packet> {
         match self.packets.pop() {
             Some(mut packet) => {
                 match self.is_recorded {
@@ -45,7 +50,7 @@ impl Pool {
                         program.layout.clear(&mut packet.words);
                         self.fill_undefined(&mut packet.words);
                     }
-                    false => program.layout.clear_live(&mut packet.words),
+                    false => program.layout.clear_live(compiled, &mut packet.words),
                 }
                 packet.frame = Some(frame);
                 packet
@@ -84,6 +89,26 @@ impl Pool {
                 copy
             }
             None => Box::new(packet.clone()),
+        }
+    }
+
+    /// Copies what egress may change of a packet, except for the frame.
+    pub(super) fn backup(
+        &mut self,
+        packet: &Packet,
+        (program, compiled): (&LoadedProgram, Option<&Compiled>),
+    ) -> Box<Packet> {
+        match self.packets.pop() {
+            Some(mut copy) => {
+                let layout = &program.layout;
+                layout.copy_restored(compiled, &packet.words, &mut copy.words);
+                copy.ctx.copy_from(&packet.ctx);
+                copy
+            }
+            None => Box::new(Packet {
+                frame: None,
+                ..packet.clone()
+            }),
         }
     }
 
