@@ -13,6 +13,8 @@ use crate::chance::Chance;
 
 /// Number of ports that frames enter and leave.
 pub const PORTS: usize = 8;
+/// Ports that have queues. Packets for others pass egress directly after ingress.
+pub const QUEUED_PORTS: [u32; 2] = [0, 3];
 /// Upper bound of the ids of members, groups and sessions.
 const IDS: usize = 6;
 

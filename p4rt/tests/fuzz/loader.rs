@@ -8,7 +8,7 @@ use alfirk_p4rt::Server;
 use crate::{
     chance::Chance,
     corpus::{parsed, subjects, Subject},
-    entities::PORTS,
+    entities::{PORTS, QUEUED_PORTS},
     json,
     run::{run, settle},
 };
@@ -62,6 +62,7 @@ fn forward(program: LoadedProgram, subject: &Subject, chance: &mut Chance) {
 /// Creates a switch with multicast groups and clone sessions 1 to 3, each with ports 0 to 2.
 pub fn switch_with_groups(program: Arc<LoadedProgram>, options: SwitchOptions) -> Switch {
     let mut switch = Switch::new(options);
+    switch.set_queued_ports(QUEUED_PORTS);
     switch.load(program);
     let replicas: Vec<Replica> = (0..3).map(|port| Replica { port, rid: 1 }).collect();
     let pre = switch.pre_mut().expect("a program is loaded");

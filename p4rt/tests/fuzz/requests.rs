@@ -13,7 +13,7 @@ use alfirk_p4runtime::{
 use crate::{
     chance::Chance,
     corpus::{subjects, Subject},
-    entities::{entity, PORTS},
+    entities::{entity, PORTS, QUEUED_PORTS},
     fixture::{self, arbitration, id, CPU_PORT, DEVICE},
     json, messages,
     run::{run, settle},
@@ -44,6 +44,7 @@ impl Client {
         };
         let mut switch = Switch::new(options);
         switch.set_trace(is_traced);
+        switch.set_queued_ports(QUEUED_PORTS);
         let mut server = Server::with_programs(switch, programs.clone());
         let primary = server.stream_open();
         server.stream_message(primary, arbitration(id(1)), 0);

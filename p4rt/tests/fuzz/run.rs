@@ -126,9 +126,14 @@ pub fn settle(server: &mut Server, now: u64) -> usize {
 
 /// Executes the server's events up to the limit. Calls `each` with all events except those that enqueue a packet.
 pub fn settle_with(server: &mut Server, now: u64, mut each: impl FnMut(Event)) {
+    // A queue that a packet enters and leaves at the same time.
+    let queue = QueueState {
+        enq_timestamp: now,
+        ..QueueState::default()
+    };
     for _ in 0..MAX_EVENTS {
         match server.poll() {
-            Some(Event::Enqueue(packet)) => server.dequeue(packet, now, QueueState::default()),
+            Some(Event::Enqueue(packet)) => server.dequeue(packet, now, queue),
             Some(event) => each(event),
             None => return,
         }
