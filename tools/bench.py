@@ -26,12 +26,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import bench_packets
-import peers
 from alfirk_ptf.group import Entry
 from alfirk_ptf.live import DEVICE_ID, MAIN_PROGRAM, compile_program, switch, veth_pairs
 from alfirk_ptf.p4runtime import Client
 from google.protobuf import text_format
 from p4.config.v1 import p4info_pb2
+from peers import swx, xdp
+from peers.frames import NotInstalledError
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
@@ -230,16 +231,48 @@ def cargo_benches() -> None:
 def other_switches() -> None:
     """Measure the work of the benchmark ``peers`` on other software switches, where they are installed."""
     for prefixes in (1_000, 100_000):
+        for name, flat in (("LPM trie", False), ("flat arrays", True)):
+            peer(f"XDP {name}, {prefixes:,}", partial(xdp.xdp, prefixes, flat=flat))
+    with tempfile.TemporaryDirectory() as directory:
         try:
-            result = f"{peers.xdp(prefixes):.0f} ns per frame (the time of a test run, with its harness)"
-        except peers.NotInstalledError as error:
-            result = f"not installed: {error}"
-        print_result(f"XDP, {prefixes:,} prefixes", result)
-    for name, command in (("DPDK SWX", "dpdk-pipeline"), ("BMv2", "simple_switch")):
-        if shutil.which(command) is None:
-            print_result(name, f"not installed: no {command} on PATH")
+            pipelines = swx.Pipelines(Path(directory))
+        except NotInstalledError as error:
+            print_result("DPDK SWX", f"NOT RUN: {error}")
         else:
-            print_result(name, f"NOT RUN: {command} has no measurement of processor time without ports")
+            dpdk(pipelines)
+    if shutil.which("simple_switch") is None:
+        print_result("BMv2", "not installed: no simple_switch on PATH")
+    else:
+        print_result("BMv2", "NOT RUN: simple_switch has no measurement of processor time without ports")
+
+
+def dpdk(pipelines: swx.Pipelines) -> None:
+    """Measure DPDK's SWX pipeline; each time contains that of the source and the sinks."""
+    programs: dict[str, Callable[[], swx.Program]] = {
+        "SWX, source and sink alone": swx.forwarding,
+        "SWX, 1,000 prefixes": lambda: swx.routing(1_000),
+        "SWX, 100,000 prefixes": lambda: swx.routing(100_000),
+        "SWX, multicast to 3": lambda: swx.replication(3),
+        "SWX, multicast to 15": lambda: swx.replication(15),
+    }
+    for name, program in programs.items():
+        peer(name, partial(_measured, pipelines, program))
+
+
+def _measured(pipelines: swx.Pipelines, program: Callable[[], swx.Program]) -> float:
+    return pipelines.measure(program())
+
+
+def peer(name: str, measurement: Callable[[], float]) -> None:
+    """Print the processor time of a frame on another switch, or why there is none."""
+    try:
+        nanoseconds = measurement()
+    except (NotInstalledError, RuntimeError) as error:
+        print_result(name, f"NOT RUN: {error}")
+    else:
+        print_result(
+            name, f"{nanoseconds:.0f} ns per frame with the harness, {1e9 / nanoseconds:,.0f} packets/s"
+        )
 
 
 def over_veth(alfirk: Path, size: int, target: str = "") -> None:

@@ -36,6 +36,35 @@ struct {
     __type(value, struct frame);
 } frames SEC(".maps");
 
+// The same routes in flat arrays (DIR-24-8): the first 24 bits select a cell with a hop's number plus one, or a block of 256 cells
+// for the last 8 bits.
+#define BLOCK 0x80000000u
+#define MAX_HOPS (1 << 20)
+#define MAX_BLOCKS 1024
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 1 << 24);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __type(key, __u32);
+    __type(value, __u32);
+} cells SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, MAX_BLOCKS << 8);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __type(key, __u32);
+    __type(value, __u32);
+} blocks SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, MAX_HOPS);
+    __type(key, __u32);
+    __type(value, struct hop);
+} hops SEC(".maps");
+
 // Number of frames, number of the next frame, and number of routed frames.
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
@@ -57,8 +86,25 @@ static __u16 checksum(const __u16 *header) {
     return ~((sum & 0xffff) + (sum >> 16));
 }
 
-SEC("xdp")
-int route(struct xdp_md *ctx) {
+static __always_inline struct hop *find_in_trie(__u32 address) {
+    struct prefix key = {.length = 32, .value = address};
+    return bpf_map_lookup_elem(&routes, &key);
+}
+
+static __always_inline struct hop *find_in_arrays(__u32 address) {
+    __u32 host = __builtin_bswap32(address), key = host >> 8;
+    __u32 *cell = bpf_map_lookup_elem(&cells, &key);
+    if (cell && *cell & BLOCK) {
+        key = (*cell & ~BLOCK) << 8 | (host & 0xff);
+        cell = bpf_map_lookup_elem(&blocks, &key);
+    }
+    if (!cell || !*cell)
+        return 0;
+    key = *cell - 1;
+    return bpf_map_lookup_elem(&hops, &key);
+}
+
+static __always_inline int forward(struct xdp_md *ctx, int flat) {
     __u8 *data = (__u8 *)(long)ctx->data, *end = (__u8 *)(long)ctx->data_end;
     __u32 *total = count(0), *next = count(1), *routed = count(2);
     if (!total || !next || !routed || data + FRAME > end)
@@ -73,8 +119,8 @@ int route(struct xdp_md *ctx) {
     __u16 *header = (__u16 *)(data + 14);
     if (*(__u16 *)(data + 12) != 8 || data[22] <= 1 || checksum(header) != 0)
         return XDP_DROP;
-    struct prefix key = {.length = 32, .value = *(__u32 *)(data + 30)};
-    struct hop *hop = bpf_map_lookup_elem(&routes, &key);
+    __u32 address = *(__u32 *)(data + 30);
+    struct hop *hop = flat ? find_in_arrays(address) : find_in_trie(address);
     if (!hop)
         return XDP_DROP;
     data[22]--;
@@ -84,6 +130,16 @@ int route(struct xdp_md *ctx) {
     header[5] = checksum(header);
     (*routed)++;
     return hop->port ? XDP_TX : XDP_PASS;
+}
+
+SEC("xdp")
+int route(struct xdp_md *ctx) {
+    return forward(ctx, 0);
+}
+
+SEC("xdp")
+int route_flat(struct xdp_md *ctx) {
+    return forward(ctx, 1);
 }
 
 char _license[] SEC("license") = "Apache-2.0";
