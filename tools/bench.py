@@ -267,7 +267,7 @@ def peer(name: str, measurement: Callable[[], float]) -> None:
     """Print the processor time of a frame on another switch, or why there is none."""
     try:
         nanoseconds = measurement()
-    except (NotInstalledError, RuntimeError) as error:
+    except (NotInstalledError, RuntimeError, ValueError) as error:
         print_result(name, f"NOT RUN: {error}")
     else:
         print_result(
