@@ -20,7 +20,7 @@ use crate::exec::expr::eval;
 use crate::exec::ops::Pc;
 use crate::exec::parse::parse;
 use crate::exec::run::{run, Context};
-use crate::frame::SharedFrame;
+use crate::frame::{Frame, SharedFrame};
 use crate::jit::Compiled;
 use crate::numbers::number_of_bytes;
 use crate::pre::PreLimits;
@@ -36,7 +36,6 @@ pub(crate) use pool::Pool;
 pub use port_modes::PortMode;
 use port_modes::PortModes;
 use recording::Recording;
-use std::iter;
 use std::sync::Arc;
 
 /// What executes programs. The effects are the same. Switches that record traces or the log always interpret.
@@ -743,8 +742,7 @@ impl<'a> Processor<'a> {
                     ctx,
                 } = packet;
                 let state = &mut *self.state;
-                let own = frame.as_mut().filter(|_| is_last);
-                let own = own.and_then(SharedFrame::get_mut);
+                let own = frame.as_mut().and_then(|frame| own_frame(frame, is_last));
                 let in_place = own.and_then(|frame| frame.in_place(*payload));
                 let rest = Packet::rest(frame, *payload);
                 let out = (out, in_place);
@@ -855,25 +853,11 @@ impl<'a> Processor<'a> {
         } = packet;
         let payload = *payload;
         let frame = frame.get_or_insert_default();
-        let sends_only = (ctx.truncate, ctx.recirculate) == (None, 0);
-        // Each way ends here, so that the frame's parts stay in registers.
-        let own = match is_last {
-            true => SharedFrame::get_mut(frame),
-            false => None,
-        };
-        let out = match (headers, own) {
-            #[cfg(feature = "jit")]
-            (Deparsed::InPlace, Some(frame)) if sends_only => {
-                return self.output(port, frame.take(out), fx)
-            }
+        let out = match (headers, own_frame(frame, is_last)) {
             #[cfg(feature = "jit")]
             (Deparsed::InPlace, Some(frame)) => frame.take(out),
             #[cfg(feature = "jit")]
             (Deparsed::InPlace, None) => frame.copy_with_headers(0, &[], out),
-            #[cfg(feature = "jit")]
-            (Deparsed::Output, _) if sends_only => {
-                return self.output(port, frame.copy_after(payload, out), fx)
-            }
             #[cfg(feature = "jit")]
             (Deparsed::Output, _) => frame.copy_after(payload, out),
             (Deparsed::Buffer(length), Some(frame)) => {
@@ -884,7 +868,7 @@ impl<'a> Processor<'a> {
                 frame.copy_with_headers(payload, &self.state.headers[..length], out)
             }
         };
-        if sends_only {
+        if (ctx.truncate, ctx.recirculate) == (None, 0) {
             return self.output(port, out, fx);
         }
         let mut out = out;
@@ -917,17 +901,20 @@ impl<'a> Processor<'a> {
     #[inline(always)]
     fn output(&mut self, port: u32, frame: SplitFrame, fx: &mut Effects) {
         if self.state.recorder.is_some() {
-            self.record_output(port, frame.len());
+            let bytes = frame.len();
+            self.record(|| TraceEvent::Out { port, bytes });
+            self.log(|| Step::Sent { bytes, port });
         }
-        // A push would first collect the parts in memory.
-        fx.output.extend(iter::once_with(|| Output { port, frame }));
+        fx.output.push(Output { port, frame });
     }
+}
 
-    /// Records that a frame of this length in bytes leaves the switch.
-    #[cold]
-    fn record_output(&mut self, port: u32, bytes: usize) {
-        self.record(|| TraceEvent::Out { port, bytes });
-        self.log(|| Step::Sent { bytes, port });
+/// Returns the frame of a packet if it may be changed: no further copy is made of the packet, and no other packet shares it.
+#[inline]
+fn own_frame(frame: &mut SharedFrame, is_last: bool) -> Option<&mut Frame> {
+    match is_last {
+        true => SharedFrame::get_mut(frame),
+        false => None,
     }
 }
 

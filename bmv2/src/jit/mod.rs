@@ -457,16 +457,24 @@ impl Compiler {
         })
     }
 
+    /// Declares a function with `args` arguments and no result. Returns its id and the context in which it is compiled.
+    fn declare(
+        &mut self,
+        args: usize,
+    ) -> Result<(FuncId, cranelift_codegen::Context), CompileError> {
+        let mut context = self.module.make_context();
+        context.func.signature = signature(self.convention, args, false);
+        let signature = &context.func.signature;
+        let id = self.module.declare_anonymous_function(signature)?;
+        Ok((id, context))
+    }
+
     /// Compiles a function on the words of two packets, whose addresses `build` receives.
     fn word_function(
         &mut self,
         build: impl FnOnce(&mut FunctionBuilder, [Value; 2]),
     ) -> Result<FuncId, CompileError> {
-        let mut context = self.module.make_context();
-        context.func.signature = signature(self.convention, 2, false);
-        let id = self
-            .module
-            .declare_anonymous_function(&context.func.signature)?;
+        let (id, mut context) = self.declare(2)?;
         let mut b = FunctionBuilder::new(&mut context.func, &mut self.context);
         let entry = b.create_block();
         b.append_block_params_for_function_params(entry);
@@ -486,11 +494,7 @@ impl Compiler {
         program: &LoadedProgram,
         build: impl FnOnce(&mut Code),
     ) -> Result<FuncId, CompileError> {
-        let mut context = self.module.make_context();
-        context.func.signature = signature(self.convention, 1, false);
-        let id = self
-            .module
-            .declare_anonymous_function(&context.func.signature)?;
+        let (id, mut context) = self.declare(1)?;
         let mut imported = self
             .imports
             .iter()

@@ -646,35 +646,20 @@ impl<'a> Analysis<'a> {
 
     /// Adds the words that an instruction may write. Returns `None` as [`Analysis::written_by_egress`] does.
     fn write(&self, op: Op, words: &mut WordSet) -> Option<()> {
-        let (mut first, mut count) = (None, 0);
-        op.operands(|operand| match operand {
-            Operand::Result(d) | Operand::Def(d) | Operand::MayDef(d) => words.insert(d),
-            Operand::OptionalDef(d) => d.iter().for_each(|d| words.insert(*d)),
-            Operand::DefWords(d) => first = Some(d),
-            Operand::Count(n) => count = n,
-            _ => {}
-        });
-        if let Some(first) = first {
-            (first..first + count).for_each(|slot| words.insert(slot));
-        }
+        self.write_operands(op, words);
         match op {
             Op::Big { index } => match &self.program.bigs[index as usize].dest {
-                BigDest::Word(slot) => words.insert(*slot),
-                BigDest::Field { slot, bits, .. } => words.insert_field(*slot, *bits),
-                BigDest::Register { .. } => {}
                 BigDest::Element { .. } => return None,
+                BigDest::Word(_) | BigDest::Field { .. } | BigDest::Register { .. } => {}
             },
             Op::AddHeader { h } | Op::RemoveHeader { h } | Op::AssignHeader { d: h, .. } => {
                 self.read_header(h, words);
             }
             Op::Apply { table } => {
                 let table = &self.program.tables[usize::from(table)];
-                table
-                    .direct_meter
-                    .iter()
-                    .for_each(|meter| words.insert(meter.slot));
-                let registers = &table.direct_registers;
-                registers.iter().for_each(|cells| words.insert(cells.slot));
+                let meter = table.direct_meter.iter().map(|meter| meter.slot);
+                let registers = table.direct_registers.iter().map(|cells| cells.slot);
+                meter.chain(registers).for_each(|slot| words.insert(slot));
             }
             Op::Call { .. } => {}
             op => {
@@ -689,6 +674,28 @@ impl<'a> Analysis<'a> {
         Some(())
     }
 
+    /// Adds the words that an instruction may write as its operands say: not those of headers and tables.
+    fn write_operands(&self, op: Op, words: &mut WordSet) {
+        let (mut first, mut count) = (None, 0);
+        op.operands(|operand| match operand {
+            Operand::Result(d) | Operand::Def(d) | Operand::MayDef(d) => words.insert(d),
+            Operand::OptionalDef(d) => d.iter().for_each(|d| words.insert(*d)),
+            Operand::DefWords(d) => first = Some(d),
+            Operand::Count(n) => count = n,
+            _ => {}
+        });
+        if let Some(first) = first {
+            (first..first + count).for_each(|slot| words.insert(slot));
+        }
+        if let Op::Big { index } = op {
+            match &self.program.bigs[index as usize].dest {
+                BigDest::Word(slot) => words.insert(*slot),
+                BigDest::Field { slot, bits, .. } => words.insert_field(*slot, *bits),
+                BigDest::Element { .. } | BigDest::Register { .. } => {}
+            }
+        }
+    }
+
     /// Finds the guarded headers: no instruction, key or list reads or writes one of their fields, and none writes their
     /// validity other than by an operation on the header.
     fn find_guarded(&mut self) {
@@ -699,25 +706,12 @@ impl<'a> Analysis<'a> {
             if !matches!(op, Op::Hash { .. } | Op::HeaderEq { .. }) {
                 self.read(*op, &mut read);
             }
-            let (mut first, mut count) = (None, 0);
-            op.operands(|operand| match operand {
-                Operand::Word(a) => read.insert(a),
-                Operand::Result(d) | Operand::Def(d) | Operand::MayDef(d) => written.insert(d),
-                Operand::OptionalDef(d) => d.iter().for_each(|d| written.insert(*d)),
-                Operand::DefWords(d) => first = Some(d),
-                Operand::Count(n) => count = n,
-                _ => {}
-            });
-            if let Some(first) = first {
-                (first..first + count).for_each(|slot| written.insert(slot));
-            }
-            if let Op::Big { index } = op {
-                match &self.program.bigs[*index as usize].dest {
-                    BigDest::Word(slot) => written.insert(*slot),
-                    BigDest::Field { slot, bits, .. } => written.insert_field(*slot, *bits),
-                    BigDest::Element { .. } | BigDest::Register { .. } => {}
+            op.operands(|operand| {
+                if let Operand::Word(a) = operand {
+                    read.insert(a);
                 }
-            }
+            });
+            self.write_operands(*op, &mut written);
         }
         self.read_lists(&mut read);
         self.read_intrinsic(&mut written);

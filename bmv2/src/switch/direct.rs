@@ -1,7 +1,8 @@
 //! Processing to completion: packets for ports without queues pass egress directly after ingress.
 //!
-//! Such a packet needs no queue entry, and its copies are one after the other in the same memory, where only what egress has changed is restored. The effects are
-//! those of a queue that is served at once: egress passes happen in the order in which the packets would be enqueued.
+//! Such a packet needs no queue entry, and its copies are one after the other in the same memory, where only what egress has
+//! changed is restored. The effects are those of a queue that is served at once: egress passes happen in the order in which
+//! the packets would be enqueued.
 
 use super::copies::MAX_ENQUEUED;
 use super::{Processor, Switch};
