@@ -31,8 +31,7 @@ from alfirk_ptf.live import DEVICE_ID, MAIN_PROGRAM, compile_program, switch, ve
 from alfirk_ptf.p4runtime import Client
 from google.protobuf import text_format
 from p4.config.v1 import p4info_pb2
-from peers import swx, xdp
-from peers.frames import NotInstalledError
+from peers import NotInstalledError, swx, xdp
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw

@@ -9,10 +9,6 @@ _MASK = 0xFFFFFFFF
 HOP_MAC = bytes((2, 0, 0, 0, 0, 9))
 
 
-class NotInstalledError(Exception):
-    """A tool or permission that a measurement needs is missing."""
-
-
 def scattered(number: int) -> int:
     """Map numbers one-to-one to numbers spread over 32 bits, as the benchmark does."""
     return number * 0x9E3779B1 & _MASK

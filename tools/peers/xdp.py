@@ -11,7 +11,8 @@ import tempfile
 from array import array
 from pathlib import Path
 
-from peers.frames import HOP_MAC, NotInstalledError, port_of, prefix, routed_frames
+from peers import NotInstalledError
+from peers.frames import HOP_MAC, port_of, prefix, routed_frames
 
 HERE = Path(__file__).resolve().parent
 #: Frames per test run of an XDP program, and measured test runs.
