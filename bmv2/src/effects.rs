@@ -53,6 +53,19 @@ impl Effects {
         clear(&mut self.log);
     }
 
+    /// Adds a frame to the output.
+    #[inline(always)]
+    pub(crate) fn send(&mut self, port: u32, frame: SplitFrame) {
+        let sent = self.output.len();
+        self.output.reserve(1);
+        // `push` is a call that copies the frame once more, from bytes that were written just before, so it waits for them.
+        if let Some(next) = self.output.spare_capacity_mut().first_mut() {
+            next.write(Output { port, frame });
+            // SAFETY: the element after the others is written.
+            unsafe { self.output.set_len(sent + 1) };
+        }
+    }
+
     /// Takes all output frames and keeps their buffers as spare ones.
     #[inline]
     pub fn recycle(&mut self) {
@@ -161,6 +174,13 @@ pub struct Digest {
 pub(crate) fn set(words: &mut [u64], field: Option<Meta>, value: u64) {
     if let Some(field) = field {
         words[slot(field.slot)] = value & field.mask;
+    }
+}
+
+/// Sets metadata fields to the values in the same order.
+pub(crate) fn set_all(words: &mut [u64], fields: &[Option<Meta>], values: &[u64]) {
+    for (field, value) in fields.iter().zip(values) {
+        set(words, *field, *value);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::exec::big::Big;
 use alfirk_packet_io::frame::{SplitFrame, Tail};
+use std::ptr;
 use std::sync::{Arc, OnceLock};
 
 /// Number of padding bytes after a frame, which allow reading eight bytes at any offset.
@@ -45,11 +46,17 @@ impl Frame {
     /// Replaces the contents of the frame by a copy of `bytes`, reusing the buffer.
     pub fn fill(&mut self, bytes: &[u8]) {
         self.release_tail();
+        let (len, all) = (bytes.len(), bytes.len() + PAD);
         self.bytes.clear();
-        self.bytes.reserve(bytes.len() + PAD);
-        self.bytes.extend_from_slice(bytes);
-        self.bytes.extend_from_slice(&[0; PAD]);
-        self.head_len = bytes.len();
+        self.bytes.reserve(all);
+        let to = self.bytes.as_mut_ptr();
+        // SAFETY: there is space for `all` bytes, which are written here.
+        unsafe {
+            ptr::copy_nonoverlapping(bytes.as_ptr(), to, len);
+            to.add(len).write_bytes(0, PAD);
+            self.bytes.set_len(all);
+        }
+        self.head_len = len;
     }
 
     /// Replaces the contents by another buffer. Returns the old buffer.
@@ -62,11 +69,8 @@ impl Frame {
         std::mem::replace(&mut self.bytes, bytes)
     }
 
-    pub fn has_tail(&self) -> bool {
-        self.tail.is_some()
-    }
-
     /// Releases the shared tail of the frame.
+    #[inline]
     pub fn release_tail(&mut self) {
         if self.tail.take().is_some() {
             self.whole.take();
@@ -97,12 +101,19 @@ impl Frame {
         SplitFrame::new(bytes, tail)
     }
 
-    /// Returns the address of the frame's bytes, of which the first `parsed` may be changed until the frame is used again.
-    /// The eight bytes after them may be read and must stay as they are. Returns `None` if the tail has some of the `parsed`
-    /// bytes.
+    /// Returns the address of the frame's bytes. Those of a range for which [`Frame::has_head`] is true may be changed until
+    /// the frame is used again. The eight bytes after them may be read and must stay as they are.
+    #[cfg(feature = "jit")]
     #[inline]
-    pub fn in_place(&mut self, parsed: usize) -> Option<*mut u8> {
-        (parsed <= self.head_len && !self.bytes.is_empty()).then_some(self.bytes.as_mut_ptr())
+    pub fn address(&mut self) -> *mut u8 {
+        self.bytes.as_mut_ptr()
+    }
+
+    /// Returns whether the first `parsed` bytes, and eight more, are before the tail.
+    #[cfg(feature = "jit")]
+    #[inline]
+    pub fn has_head(&self, parsed: usize) -> bool {
+        parsed <= self.head_len && !self.bytes.is_empty()
     }
 
     /// Creates an output frame in the buffer `out`, with `headers` in place of the first `parsed` bytes. A shared

@@ -5,23 +5,24 @@
 
 mod copies;
 mod direct;
+mod egress;
 mod exchange;
 mod frames;
 mod pool;
 mod port_modes;
+mod receive;
 mod recording;
 
 use crate::choices::{undefined_words, Choice, Choices};
 use crate::coverage::{Covered, History};
 use crate::drop_reason::DropReason;
-use crate::effects::{get, set, Digest, Effects, Output, Packet, QueueState, Queued};
-use crate::exec::deparse::{deparse, Deparsed};
+use crate::effects::{get, set, set_all, Digest, Effects, Packet, QueueState, Queued};
 use crate::exec::expr::eval;
 use crate::exec::ops::Pc;
 use crate::exec::parse::parse;
 use crate::exec::run::{run, Context};
-use crate::frame::{Frame, SharedFrame};
-use crate::jit::Compiled;
+use crate::exec::verdict::{Part, Verdict};
+use crate::jit::{Compiled, Run};
 use crate::numbers::number_of_bytes;
 use crate::pre::PreLimits;
 use crate::program::LoadedProgram;
@@ -335,8 +336,13 @@ impl Switch {
             fx.dropped.push(DropReason::NoProgram);
             return;
         };
-        let frame = m.pool.frame(frame);
-        m.frame_in(port, frame, now, fx);
+        if let Some(tofino) = &m.program.tofino {
+            m.tofino_in(tofino, port, frame, now, fx);
+            return m.move_records(fx);
+        }
+        let mut packet = m.pool.uncleared(m.program);
+        m.pool.fill(&mut packet, frame);
+        m.received(port, packet, now, fx);
     }
 
     /// Processes a received frame in parser and ingress, as [`Switch::ingress`] does, but takes over the frame's buffer
@@ -353,8 +359,14 @@ impl Switch {
             fx.dropped.push(DropReason::NoProgram);
             return;
         };
-        let frame = m.pool.adopt(frame.into(), &mut fx.spare);
-        m.frame_in(port, frame, now, fx);
+        let frame = frame.into();
+        if let Some(tofino) = &m.program.tofino {
+            m.tofino_in(tofino, port, &frame.into_bytes(), now, fx);
+            return m.move_records(fx);
+        }
+        let mut packet = m.pool.uncleared(m.program);
+        m.pool.adopt(&mut packet, frame, &mut fx.spare);
+        m.received(port, packet, now, fx);
     }
 
     /// Processes a dequeued packet in egress and deparser. Clones and recirculated packets are enqueued again.
@@ -418,19 +430,18 @@ impl<'a> Processor<'a> {
         (self.program, self.compiled)
     }
 
-    fn frame_in(&mut self, port: u32, frame: SharedFrame, now: u64, fx: &mut Effects) {
+    /// Processes a received packet of v1model, whose words are not cleared.
+    #[inline]
+    fn received(&mut self, port: u32, mut packet: Box<Packet>, now: u64, fx: &mut Effects) {
         let program = self.program;
-        if let Some(tofino) = &program.tofino {
-            self.tofino_in(tofino, port, frame.bytes(), now, fx);
-            return self.move_records(fx);
+        let length = packet.frame().len() as u64;
+        let metadata = [port.into(), length, instance::NORMAL, now / 1000];
+        if self.compiled.is_some() {
+            return self.received_compiled(packet, metadata, now, fx);
         }
-        let length = frame.len() as u64;
-        let mut packet = self.pool.packet(self.code(), frame);
-        let (words, intrinsic) = (&mut packet.words, &self.program.intrinsic);
-        set(words, intrinsic.ingress_port, u64::from(port));
-        set(words, intrinsic.packet_length, length);
-        set(words, intrinsic.instance_type, instance::NORMAL);
-        set(words, intrinsic.ingress_global_timestamp, now / 1000);
+        self.pool.clear(program, &mut packet.words);
+        let fields = program.intrinsic.ingress_fields();
+        set_all(&mut packet.words, &fields, &metadata);
         if let Some(recorder) = &mut self.state.recorder {
             packet.ctx.number = recorder.begin(packet.frame().bytes());
             packet.ctx.copy = 0;
@@ -509,112 +520,155 @@ impl<'a> Processor<'a> {
         }
     }
 
-    /// Runs parser and ingress, and the decisions at the end of ingress. Repeats this for a resubmitted packet.
+    /// Runs parser and ingress, and does what they decide.
     fn ingress(&mut self, mut packet: Box<Packet>, now: u64, fx: &mut Effects) {
-        let program = self.program;
-        let intrinsic = &program.intrinsic;
+        let verdict = self.run_ingress(&mut packet, now);
+        self.decide(packet, verdict, now, fx);
+    }
+
+    /// Does what ingress has decided about a packet. `None`: it may have requested more than a verdict says. Runs ingress again
+    /// for a resubmitted packet.
+    fn decide(
+        &mut self,
+        mut packet: Box<Packet>,
+        mut verdict: Option<Verdict>,
+        now: u64,
+        fx: &mut Effects,
+    ) {
         for _ in 0..MAX_RESUBMITS {
-            let port = get(&packet.words, intrinsic.ingress_port);
-            if let Some(recorder) = &mut self.state.recorder {
-                recorder.select_packet(packet.ctx.number, packet.ctx.copy, &packet.words);
-                recorder.log(|| Step::Received { port });
-            }
-            if !self.run_compiled_ingress(&mut packet, now, false) {
-                self.parse(&mut packet, now);
-                if packet.ctx.fault.is_none() {
-                    self.run_pipeline(&mut packet, "ingress", program.ingress);
+            if verdict.is_none() {
+                match self.requests(packet, fx) {
+                    Some(next) => (packet, verdict) = next,
+                    None => return,
                 }
             }
-            move_logs(&mut packet.ctx, fx);
-            if let Some(reason) = packet.ctx.fault {
-                return self.drop(packet, reason, fx);
+            let words = &mut packet.words;
+            let instance_type = self.program.intrinsic.instance_type;
+            match verdict {
+                Some(Verdict::Unicast(port)) => {
+                    set(words, instance_type, instance::NORMAL);
+                    return self.forward(port, packet, fx);
+                }
+                Some(Verdict::Multicast(group)) => {
+                    set(words, instance_type, instance::REPLICATION);
+                    self.log(|| Step::Multicast);
+                    return self.multicast(packet, group, fx);
+                }
+                Some(Verdict::Dropped) => {
+                    self.log(|| Step::Dropped("ingress"));
+                    return self.drop(packet, DropReason::Ingress, fx);
+                }
+                None => verdict = self.run_ingress(&mut packet, now),
             }
-            packet.ctx.exit = false;
-
-            if let Some(clone) = packet.ctx.clone.take() {
-                self.log(|| Step::Cloning("ingress"));
-                self.clone_ingress(&packet, port, clone, fx);
-            }
-            if packet.ctx.digest != 0 {
-                let list = packet.ctx.digest;
-                self.log(|| Step::Learn { list });
-                self.digest(&packet.words, list, fx);
-                packet.ctx.digest = 0;
-            }
-            if packet.ctx.resubmit != 0 {
-                let Some(frame) = packet.frame.clone() else {
-                    return self.pool.recycle(packet);
-                };
-                let length = frame.len() as u64;
-                let mut fresh = self.pool.packet(self.code(), frame);
-                self.keep(&packet.words, &mut fresh.words, packet.ctx.resubmit);
-                let words = &mut fresh.words;
-                set(words, intrinsic.instance_type, instance::RESUBMITTED);
-                set(words, intrinsic.packet_length, length);
-                self.log(|| Step::Resubmit);
-                self.number_copy(&mut fresh, packet.ctx.number);
-                self.record(|| TraceEvent::Resubmitted {
-                    as_copy: fresh.ctx.copy,
-                });
-                self.pool.recycle(packet);
-                packet = fresh;
-                continue;
-            }
-            let group = get(&packet.words, intrinsic.mcast_grp);
-            if group != 0 {
-                set(
-                    &mut packet.words,
-                    intrinsic.instance_type,
-                    instance::REPLICATION,
-                );
-                self.log(|| Step::Multicast);
-                return self.multicast(packet, group as u32, fx);
-            }
-            let egress_spec = get(&packet.words, intrinsic.egress_spec);
-            self.log(|| Step::EgressPort(egress_spec));
-            if egress_spec == u64::from(self.drop_port) {
-                self.log(|| Step::Dropped("ingress"));
-                return self.drop(packet, DropReason::Ingress, fx);
-            }
-            set(&mut packet.words, intrinsic.instance_type, instance::NORMAL);
-            return self.forward(egress_spec as u32, packet, fx);
         }
         self.drop(packet, DropReason::EndlessLoop, fx);
     }
 
-    /// Runs the machine code of parser and ingress on a packet, or of the parser only. Returns false if there is none.
-    #[inline]
+    /// Runs parser and ingress. Returns what is to happen with the packet; `None` if it may have requested more than that, so
+    /// that [`Processor::requests`] has to find out.
+    fn run_ingress(&mut self, packet: &mut Packet, now: u64) -> Option<Verdict> {
+        if self.compiled.is_some() {
+            return self.run_compiled_ingress(packet, &Part::Whole, now);
+        }
+        let intrinsic = &self.program.intrinsic;
+        if let Some(recorder) = &mut self.state.recorder {
+            recorder.select_packet(packet.ctx.number, packet.ctx.copy, &packet.words);
+            let port = get(&packet.words, intrinsic.ingress_port);
+            recorder.log(|| Step::Received { port });
+        }
+        self.parse(packet, now);
+        if packet.ctx.fault.is_none() {
+            self.run_pipeline(packet, "ingress", self.program.ingress);
+        }
+        packet.ctx.exit = false;
+        None
+    }
+
+    /// Runs the machine code of a part of parser and ingress. Returns what ingress has decided, as
+    /// [`Processor::run_ingress`] does.
     fn run_compiled_ingress(
         &mut self,
         packet: &mut Packet,
+        part: &Part,
         now: u64,
-        is_parser_only: bool,
-    ) -> bool {
-        let Some(compiled) = self.compiled else {
-            return false;
+    ) -> Option<Verdict> {
+        let port = get(&packet.words, self.program.intrinsic.ingress_port);
+        packet.ctx.start(packet.frame().len(), port, now);
+        let mut run = self.start(packet)?;
+        let verdict = run.ingress(part);
+        packet.payload = run.payload();
+        verdict
+    }
+
+    /// Prepares to process a packet by machine code; `None` if there is none.
+    #[inline(always)]
+    fn start<'p>(&'p mut self, packet: &'p mut Packet) -> Option<Run<'p>> {
+        let switch = (self.program, &mut *self.state, self.drop_port);
+        self.compiled?.start(switch, packet)
+    }
+
+    /// Does what a packet has requested in ingress. Returns the packet and what is to happen with it; a packet and `None` if
+    /// the packet was resubmitted as this one; `None` if the packet was dropped.
+    fn requests(
+        &mut self,
+        mut packet: Box<Packet>,
+        fx: &mut Effects,
+    ) -> Option<(Box<Packet>, Option<Verdict>)> {
+        let intrinsic = &self.program.intrinsic;
+        move_logs(&mut packet.ctx, fx);
+        if let Some(reason) = packet.ctx.fault {
+            self.drop(packet, reason, fx);
+            return None;
+        }
+        if let Some(clone) = packet.ctx.clone.take() {
+            self.log(|| Step::Cloning("ingress"));
+            self.clone_ingress(&packet, clone, fx);
+        }
+        if packet.ctx.digest != 0 {
+            let list = packet.ctx.digest;
+            self.log(|| Step::Learn { list });
+            self.digest(&packet.words, list, fx);
+            packet.ctx.digest = 0;
+        }
+        if packet.ctx.resubmit != 0 {
+            let frame = packet.frame.clone().unwrap_or_default();
+            let length = frame.len() as u64;
+            let mut fresh = self.pool.packet(self.program, frame);
+            self.keep(&packet.words, &mut fresh.words, packet.ctx.resubmit);
+            let words = &mut fresh.words;
+            set(words, intrinsic.instance_type, instance::RESUBMITTED);
+            set(words, intrinsic.packet_length, length);
+            self.log(|| Step::Resubmit);
+            self.number_copy(&mut fresh, packet.ctx.number);
+            self.record(|| TraceEvent::Resubmitted {
+                as_copy: fresh.ctx.copy,
+            });
+            self.pool.recycle(packet);
+            return Some((fresh, None));
+        }
+        let group = get(&packet.words, intrinsic.mcast_grp);
+        let egress_spec = get(&packet.words, intrinsic.egress_spec);
+        let verdict = match group {
+            0 => {
+                self.log(|| Step::EgressPort(egress_spec));
+                match egress_spec == u64::from(self.drop_port) {
+                    true => Verdict::Dropped,
+                    false => Verdict::Unicast(egress_spec as u32),
+                }
+            }
+            group => Verdict::Multicast(group as u32),
         };
-        packet.ctx.start(packet.frame().len(), now);
-        let Packet {
-            words,
-            frame: Some(frame),
-            payload,
-            ctx,
-        } = packet
-        else {
-            return false;
-        };
-        let (state, port) = (&mut *self.state, self.drop_port);
-        let parsed = compiled.ingress(self.program, state, port, words, frame, ctx, is_parser_only);
-        *payload = parsed.unwrap_or(0);
-        parsed.is_some()
+        Some((packet, Some(verdict)))
     }
 
     /// Runs the parser on the packet's frame.
     fn parse(&mut self, packet: &mut Packet, now: u64) {
-        if self.run_compiled_ingress(packet, now, true) {
+        if self.compiled.is_some() {
+            self.run_compiled_ingress(packet, &Part::Parser, now);
             return;
         }
-        packet.ctx.start(packet.frame().len(), now);
+        let port = get(&packet.words, self.program.intrinsic.ingress_port);
+        packet.ctx.start(packet.frame().len(), port, now);
         if let Packet {
             words,
             frame: Some(frame),
@@ -719,202 +773,6 @@ impl<'a> Processor<'a> {
             name: learn.name.clone(),
             fields,
         });
-    }
-
-    /// Runs the egress pipeline, sends the requested clone, and runs the deparser. Returns where the headers are; `None` if
-    /// the packet was dropped. `out`: the buffer of the frame to be sent.
-    #[inline(always)]
-    fn egress_and_deparse(
-        &mut self,
-        packet: &mut Packet,
-        is_last: bool,
-        out: &mut Vec<u8>,
-        fx: &mut Effects,
-    ) -> Option<Deparsed> {
-        let program = self.program;
-        let mut headers = None;
-        match self.compiled {
-            Some(compiled) => {
-                let Packet {
-                    words,
-                    frame,
-                    payload,
-                    ctx,
-                } = packet;
-                let state = &mut *self.state;
-                let own = frame.as_mut().and_then(|frame| own_frame(frame, is_last));
-                let in_place = own.and_then(|frame| frame.in_place(*payload));
-                let rest = Packet::rest(frame, *payload);
-                let out = (out, in_place);
-                headers = compiled.egress(program, state, self.drop_port, words, rest, ctx, out);
-            }
-            None => self.run_pipeline(packet, "egress", program.egress),
-        }
-        if headers.is_none() {
-            move_logs(&mut packet.ctx, fx);
-            if let Some(reason) = packet.ctx.fault {
-                self.record_drop(reason, fx);
-                return None;
-            }
-            if let Some(clone) = packet.ctx.clone.take() {
-                self.log(|| Step::Cloning("egress"));
-                self.clone_egress(packet, clone, fx);
-            }
-            let spec = get(&packet.words, program.intrinsic.egress_spec);
-            if spec == u64::from(self.drop_port) {
-                self.log(|| Step::Dropped("egress"));
-                self.record_drop(DropReason::Egress, fx);
-                return None;
-            }
-        }
-        self.enter_block("deparser");
-        let Packet {
-            words,
-            frame,
-            payload,
-            ctx,
-        } = packet;
-        let headers = headers.unwrap_or_else(|| {
-            let rest = Packet::rest(frame, *payload);
-            let code = (self.compiled, &program.deparser);
-            Deparsed::Buffer(deparse(program, code, self.state, words, rest, ctx))
-        });
-        move_logs(ctx, fx);
-        if let Some(recorder) = &mut self.state.recorder {
-            recorder.changes(program, words);
-            recorder.leave_block("deparser");
-        }
-        if let Some(reason) = ctx.fault {
-            self.record_drop(reason, fx);
-            return None;
-        }
-        Some(headers)
-    }
-
-    /// Takes a packet from its queue entry, and runs egress on it.
-    fn egress(&mut self, queued: Queued, now: u64, queue: QueueState, fx: &mut Effects) {
-        let Queued {
-            port,
-            priority,
-            packet,
-            ..
-        } = queued;
-        let mut packet = self.take(packet);
-        self.run_egress(&mut packet, (port, priority), now, queue, true, fx);
-        self.pool.recycle(packet);
-    }
-
-    /// Runs egress and deparser, and the decisions at the end of egress, on a packet for a port and a priority. `is_last`: the
-    /// frame may be taken, since no other copy is made of this packet.
-    fn run_egress(
-        &mut self,
-        packet: &mut Packet,
-        (port, priority): (u32, u8),
-        now: u64,
-        queue: QueueState,
-        is_last: bool,
-        fx: &mut Effects,
-    ) {
-        let program = self.program;
-        let intrinsic = &program.intrinsic;
-        let (words, ctx) = (&mut packet.words, &mut packet.ctx);
-        ctx.now = now;
-        set(words, intrinsic.egress_global_timestamp, now / 1000);
-        if let Some(fields) = &intrinsic.queueing {
-            let enqueued = queue.enq_timestamp / 1000;
-            set(words, Some(fields.enq_timestamp), enqueued);
-            set(words, Some(fields.enq_qdepth), u64::from(queue.enq_qdepth));
-            set(
-                words,
-                Some(fields.deq_timedelta),
-                (now / 1000).saturating_sub(enqueued),
-            );
-            set(words, Some(fields.deq_qdepth), u64::from(queue.deq_qdepth));
-            set(words, intrinsic.qid, u64::from(priority));
-        }
-        set(words, intrinsic.egress_port, u64::from(port));
-        // Not the drop port, so that the packet is sent unless egress drops it.
-        set(words, intrinsic.egress_spec, u64::from(self.drop_port) + 1);
-        set(words, intrinsic.packet_length, ctx.length as u64);
-
-        if let Some(recorder) = &mut self.state.recorder {
-            recorder.select_packet(packet.ctx.number, packet.ctx.copy, &packet.words);
-            recorder.record(TraceEvent::Egress { port });
-        }
-        let mut out = fx.spare.pop().unwrap_or_default();
-        let Some(headers) = self.egress_and_deparse(packet, is_last, &mut out, fx) else {
-            return fx.spare.push(out);
-        };
-        let Packet {
-            words,
-            frame,
-            payload,
-            ctx,
-        } = packet;
-        let payload = *payload;
-        let frame = frame.get_or_insert_default();
-        let out = match (headers, own_frame(frame, is_last)) {
-            #[cfg(feature = "jit")]
-            (Deparsed::InPlace, Some(frame)) => frame.take(out),
-            #[cfg(feature = "jit")]
-            (Deparsed::InPlace, None) => frame.copy_with_headers(0, &[], out),
-            #[cfg(feature = "jit")]
-            (Deparsed::Output, _) => frame.copy_after(payload, out),
-            (Deparsed::Buffer(length), Some(frame)) => {
-                frame.take_output(payload, &self.state.headers[..length], out)
-            }
-            // Other copies of the packet share the frame.
-            (Deparsed::Buffer(length), None) => {
-                frame.copy_with_headers(payload, &self.state.headers[..length], out)
-            }
-        };
-        if (ctx.truncate, ctx.recirculate) == (None, 0) {
-            return self.output(port, out, fx);
-        }
-        let mut out = out;
-        if let Some(bytes) = ctx.truncate {
-            out.truncate(usize::try_from(bytes).unwrap_or(usize::MAX));
-        }
-        if ctx.recirculate != 0 && out.len() > MAX_RECIRCULATED {
-            return self.record_drop(DropReason::TooLong, fx);
-        }
-        if ctx.recirculate != 0 {
-            let length = out.len() as u64;
-            let frame = self.pool.adopt(out, &mut fx.spare);
-            let mut fresh = self.pool.packet(self.code(), frame);
-            let number = ctx.number;
-            self.keep(words, &mut fresh.words, ctx.recirculate);
-            let words = &mut fresh.words;
-            set(words, intrinsic.instance_type, instance::RECIRCULATED);
-            set(words, intrinsic.packet_length, length);
-            self.log(|| Step::Recirculate);
-            self.number_copy(&mut fresh, number);
-            self.record(|| TraceEvent::Recirculated {
-                as_copy: fresh.ctx.copy,
-            });
-            return self.ingress(fresh, now, fx);
-        }
-        self.output(port, out, fx);
-    }
-
-    /// Adds a frame that leaves the switch to the effects.
-    #[inline(always)]
-    fn output(&mut self, port: u32, frame: SplitFrame, fx: &mut Effects) {
-        if self.state.recorder.is_some() {
-            let bytes = frame.len();
-            self.record(|| TraceEvent::Out { port, bytes });
-            self.log(|| Step::Sent { bytes, port });
-        }
-        fx.output.push(Output { port, frame });
-    }
-}
-
-/// Returns the frame of a packet if it may be changed: no further copy is made of the packet, and no other packet shares it.
-#[inline]
-fn own_frame(frame: &mut SharedFrame, is_last: bool) -> Option<&mut Frame> {
-    match is_last {
-        true => SharedFrame::get_mut(frame),
-        false => None,
     }
 }
 

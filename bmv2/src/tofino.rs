@@ -135,7 +135,7 @@ impl Processor<'_> {
         fx: &mut Effects,
     ) -> Option<(Vec<u8>, u64)> {
         let md = &tofino.ingress_metadata;
-        let mut packet = self.pool.packet(self.code(), SharedFrame::default());
+        let mut packet = self.pool.cleared(self.program);
         let words = &mut packet.words;
         set(words, md.ingress_port, u64::from(port));
         set(words, md.resubmit_flag, u64::from(resubmitted));
@@ -170,8 +170,8 @@ impl Processor<'_> {
         let mut bytes = self.header_bytes(&packet, md.header, INGRESS_METADATA_BYTES);
         bytes.extend_from_slice(front);
         bytes.extend_from_slice(frame);
-        packet.frame = Some(self.pool.frame(&bytes));
-        packet.ctx.start(frame.len(), now);
+        self.pool.fill(&mut packet, &bytes);
+        packet.ctx.start(frame.len(), 0, now);
         if !self.tofino_parse(&tofino.ingress, md.parser_err, &mut packet) {
             self.drop(packet, DropReason::ParserError, fx);
             return None;
@@ -300,8 +300,8 @@ impl Processor<'_> {
         fx: &mut Effects,
     ) {
         let length = frame.len();
-        let mut copy = self.pool.packet(self.code(), frame);
-        copy.ctx.start(length, now);
+        let mut copy = self.pool.packet(self.program, frame);
+        copy.ctx.start(length, 0, now);
         self.log(|| Step::Replicate { port: replica.port });
         self.number_copy(&mut copy, number);
         let md = &tofino.egress_metadata;
@@ -384,8 +384,8 @@ impl Processor<'_> {
         }
         let mut bytes = self.header_bytes(&packet, md.header, 0);
         bytes.extend_from_slice(frame.bytes());
-        packet.frame = Some(self.pool.frame(&bytes));
-        packet.ctx.start(frame.len(), now);
+        self.pool.fill(&mut packet, &bytes);
+        packet.ctx.start(frame.len(), 0, now);
         drop(frame);
         if !self.tofino_parse(&tofino.egress, md.parser_err, &mut packet) {
             return self.drop(packet, DropReason::ParserError, fx);

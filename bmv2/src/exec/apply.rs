@@ -242,6 +242,34 @@ pub(crate) fn look_up(
     )
 }
 
+/// Looks up a key in a table as [`look_up`] does, without recording. The table is one for which [`Table::is_plain`] is true.
+#[cfg(feature = "jit")]
+#[inline(always)]
+pub(crate) fn look_up_word(
+    program: &LoadedProgram,
+    state: &mut State,
+    ctx: &Context,
+    phv: &mut [u64],
+    at: usize,
+    key: u64,
+) -> (Option<Pc>, Pc) {
+    let table = &mut state.tables[at];
+    let action = match table.hit_word(key, ctx.ingress_length, ctx.now) {
+        Some(Target::Action(action)) => Some(action),
+        Some(_) | None => None,
+    };
+    if let Some(action) = action {
+        return (Some(enter(program, phv, action)), action.next);
+    }
+    match &state.tables[at].default {
+        Some(action) => (Some(enter(program, phv, action)), action.next),
+        None => {
+            let table = &program.tables[at];
+            (None, table.on_miss.unwrap_or(table.after_miss))
+        }
+    }
+}
+
 #[inline]
 fn enter(program: &LoadedProgram, phv: &mut [u64], action: &ActionRef) -> Pc {
     let params = usize::from(program.layout.params);

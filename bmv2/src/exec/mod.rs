@@ -13,4 +13,5 @@ pub mod ops;
 pub mod parse;
 pub mod run;
 mod step;
+pub mod verdict;
 pub mod words;

@@ -21,6 +21,8 @@ pub(crate) struct Context {
     pub number: u64,
     /// Number of the packet's copy in traces and the log.
     pub copy: u32,
+    /// Port of the packet when ingress began, which a clone of the received packet has; 0 on Tofino.
+    pub ingress_port: u64,
     /// Length of the received packet in bytes, used by counters and byte meters.
     pub ingress_length: usize,
     /// Current length of the packet in bytes. Headers that were added or removed change it.
@@ -56,9 +58,11 @@ pub(crate) struct CloneRequest {
 }
 
 impl Context {
-    /// Resets the context for a packet of `length` bytes at the start of ingress.
-    pub fn start(&mut self, length: usize, now: u64) {
+    /// Resets the context for a packet of `length` bytes from a port at the start of ingress.
+    #[inline]
+    pub fn start(&mut self, length: usize, ingress_port: u64, now: u64) {
         self.now = now;
+        self.ingress_port = ingress_port;
         self.ingress_length = length;
         self.length = length as i64;
         self.clear_requests();
@@ -70,6 +74,7 @@ impl Context {
             now,
             number,
             copy,
+            ingress_port,
             ingress_length,
             length,
             clone,
@@ -85,6 +90,7 @@ impl Context {
         self.now = now;
         self.number = number;
         self.copy = copy;
+        self.ingress_port = ingress_port;
         self.ingress_length = ingress_length;
         self.length = length;
         self.clone = clone;

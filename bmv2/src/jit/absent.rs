@@ -1,11 +1,15 @@
 //! The switch without the feature `jit`: programs have no machine code.
 
+use crate::effects::Packet;
 use crate::exec::deparse::Deparsed;
 use crate::exec::ops::Pc;
 use crate::exec::run::Context;
+use crate::exec::verdict::{Part, Verdict};
 use crate::frame::{Frame, Rest};
-use crate::program::{CompileError, Deparser, LoadedProgram, Parser};
+use crate::program::{CompileError, Deparser, EgressValues, LoadedProgram, Meta, Parser};
 use crate::state::State;
+use std::convert::Infallible;
+use std::marker::PhantomData;
 
 /// Machine code of a program. There is none.
 #[derive(Debug)]
@@ -17,10 +21,6 @@ impl Compiled {
         Err(CompileError::new(
             "this build has no compiler (feature `jit`)",
         ))
-    }
-
-    pub fn clear_words(&self, _: &mut [u64]) -> bool {
-        match *self {}
     }
 
     pub fn restore_words(&self, _: &[u64], _: &mut [u64]) -> bool {
@@ -52,29 +52,11 @@ impl Compiled {
         match *self {}
     }
 
-    pub fn ingress(
+    pub fn start<'a>(
         &self,
-        _: &LoadedProgram,
-        _: &mut State,
-        _: u32,
-        _: &mut [u64],
-        _: &Frame,
-        _: &mut Context,
-        _: bool,
-    ) -> Option<usize> {
-        match *self {}
-    }
-
-    pub fn egress(
-        &self,
-        _: &LoadedProgram,
-        _: &mut State,
-        _: u32,
-        _: &mut [u64],
-        _: Rest,
-        _: &mut Context,
-        _: (&mut Vec<u8>, Option<*mut u8>),
-    ) -> Option<Deparsed> {
+        _: (&'a LoadedProgram, &'a mut State, u32),
+        _: &'a mut Packet,
+    ) -> Option<Run<'a>> {
         match *self {}
     }
 
@@ -88,5 +70,37 @@ impl Compiled {
         _: &mut Context,
     ) -> usize {
         match *self {}
+    }
+}
+
+/// A packet that machine code processes. There is none.
+pub(crate) struct Run<'a> {
+    never: Infallible,
+    borrowed: PhantomData<&'a ()>,
+}
+
+impl Run<'_> {
+    pub fn ingress(&mut self, _: &Part) -> Option<Verdict> {
+        match self.never {}
+    }
+
+    pub fn payload(&self) -> usize {
+        match self.never {}
+    }
+
+    pub fn get(&self, _: Option<Meta>) -> u64 {
+        match self.never {}
+    }
+
+    pub fn set(&mut self, _: Option<Meta>, _: u64) {
+        match self.never {}
+    }
+
+    pub fn length(&self) -> u64 {
+        match self.never {}
+    }
+
+    pub fn egress(&mut self, _: &EgressValues, _: bool, _: &mut Vec<u8>) -> Option<Deparsed> {
+        match self.never {}
     }
 }

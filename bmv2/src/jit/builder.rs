@@ -57,6 +57,7 @@ impl KnownWords {
 pub(super) struct Imports<T> {
     pub step: T,
     pub apply: T,
+    pub apply_word: T,
     pub resume: T,
     pub register_write: T,
     pub register_word: T,
@@ -79,7 +80,7 @@ pub(super) struct Code<'a> {
     /// Pointer to the machine.
     pub machine: Value,
     /// Pointer to the packet's words.
-    words: Value,
+    pub words: Value,
     /// Values of the words that hold the program's constants.
     constants: &'a FxHashMap<Slot, u64>,
     pub known: KnownWords,

@@ -4,16 +4,17 @@
 //! and drops them before it returns; compiled code creates none. So there is one reference to each object at a time.
 
 use crate::drop_reason::DropReason;
-use crate::exec::apply::look_up;
+use crate::exec::apply::{look_up, look_up_word};
 use crate::exec::deparse::emit;
-use crate::exec::ops::FusedOp;
+use crate::exec::ops::{FusedOp, Pc};
 use crate::exec::parse::Parser;
 use crate::exec::run::{execute, Context, Interpreter};
+use crate::exec::verdict::Verdict;
 use crate::externs::cells::Cells;
 use crate::externs::counter::Counter;
 use crate::externs::register::Register;
 use crate::frame::{Frame, Rest};
-use crate::program::{self, LoadedProgram};
+use crate::program::{self, EgressValues, LoadedProgram};
 use crate::state::State;
 use std::marker::PhantomData;
 use std::mem::offset_of;
@@ -64,6 +65,15 @@ pub(super) struct Machine<'a> {
     pub switch_drop_port: u32,
     /// Whether a function that has several parts executes only one: the parser, or the deparser.
     pub is_part: u64,
+    /// Metadata that the code sets first: [`IngressValues`] or [`EgressValues`].
+    pub metadata: EgressValues,
+    /// Whether a received packet's metadata are to be set in ingress.
+    pub is_received: u64,
+    /// What ingress has decided: one of [`UNICAST`], [`MULTICAST`] and [`DROPPED`]; 0 if it may have requested more than that,
+    /// or has not ended.
+    pub verdict: u64,
+    /// Port or multicast group of the verdict.
+    pub target: u64,
     /// Whether the pipeline has requested more than to send the packet, or may have.
     pub has_requests: u64,
     pub borrowed: PhantomData<&'a mut State>,
@@ -94,6 +104,10 @@ pub(super) mod at {
     pub const DROP_PORT: usize = offset_of!(Machine, drop_port);
     pub const SWITCH_DROP_PORT: usize = offset_of!(Machine, switch_drop_port);
     pub const IS_PART: usize = offset_of!(Machine, is_part);
+    pub const METADATA: usize = offset_of!(Machine, metadata);
+    pub const IS_RECEIVED: usize = offset_of!(Machine, is_received);
+    pub const VERDICT: usize = offset_of!(Machine, verdict);
+    pub const TARGET: usize = offset_of!(Machine, target);
     pub const HAS_REQUESTS: usize = offset_of!(Machine, has_requests);
 }
 
@@ -130,6 +144,10 @@ impl<'a> Machine<'a> {
             drop_port,
             switch_drop_port: drop_port,
             is_part: 0,
+            metadata: [0; 9],
+            is_received: 0,
+            verdict: 0,
+            target: 0,
             has_requests: 0,
             borrowed: PhantomData,
         }
@@ -158,6 +176,18 @@ impl<'a> Machine<'a> {
         self.length = frame.len() as u64;
         self.frame = frame;
         self.parser = parser;
+    }
+
+    /// Returns what ingress has decided.
+    #[inline]
+    pub fn verdict(&self) -> Option<Verdict> {
+        let target = self.target as u32;
+        match self.verdict {
+            UNICAST => Some(Verdict::Unicast(target)),
+            MULTICAST => Some(Verdict::Multicast(target)),
+            DROPPED => Some(Verdict::Dropped),
+            _ => None,
+        }
     }
 
     fn program(&self) -> &'a LoadedProgram {
@@ -201,6 +231,11 @@ pub(super) const IN_BUFFER: u64 = 1;
 /// Value of [`Machine::result`]: the deparser has written the headers to [`Machine::in_place`].
 pub(super) const IN_PLACE: u64 = 2;
 
+/// Values of [`Machine::verdict`].
+pub(super) const UNICAST: u64 = 1;
+pub(super) const MULTICAST: u64 = 2;
+pub(super) const DROPPED: u64 = 3;
+
 /// Bit of [`call_apply`]'s result that is set if an action is to run.
 pub(super) const RUNS_ACTION: u32 = 63;
 
@@ -221,7 +256,33 @@ pub(super) unsafe extern "C" fn call_apply(machine: *mut Machine, table: u64) ->
     // SAFETY: as in `call_step`.
     let (state, ctx, words) = unsafe { machine.objects() };
     // No compiled code runs while packets are recorded.
-    let (action, after) = look_up(program, state, rest, ctx, words, table as usize);
+    applied(look_up(program, state, rest, ctx, words, table as usize))
+}
+
+/// Applies a table for which [`program::Table::is_plain`] is true, with the packed key. The result is that of [`call_apply`].
+pub(super) unsafe extern "C" fn call_apply_word(
+    machine: *mut Machine,
+    table: u64,
+    key: u64,
+) -> u64 {
+    // SAFETY: as in `call_step`.
+    let machine = unsafe { &mut *machine };
+    let program = machine.program();
+    // SAFETY: as in `call_step`.
+    let (state, ctx, words) = unsafe { machine.objects() };
+    applied(look_up_word(
+        program,
+        state,
+        ctx,
+        words,
+        table as usize,
+        key,
+    ))
+}
+
+/// Returns the result of [`call_apply`].
+#[inline(always)]
+fn applied((action, after): (Option<Pc>, Pc)) -> u64 {
     match action {
         Some(action) => 1 << RUNS_ACTION | u64::from(action) << 32 | u64::from(after),
         None => u64::from(after),

@@ -10,6 +10,7 @@
 //! - [`parser`] and [`deparser`] compile what is not code: states, checksums and headers.
 //! - [`v1model`] combines them to two functions. Programs for Tofino have a function for each.
 //! - [`machine`] is the interface between machine code and the switch.
+//! - [`run`] has the machine code process a packet of v1model.
 //! - [`words`] clears and copies the words of packets.
 //! - [`verify`] proves that no access leaves the packet's words.
 //!
@@ -23,6 +24,7 @@ mod machine;
 mod parser;
 mod pipeline;
 mod registers;
+mod run;
 mod v1model;
 mod verify;
 mod wide;
@@ -32,11 +34,10 @@ mod words;
 mod tests;
 
 use self::builder::{Code, Imports};
-use self::machine::{Function, Machine, IN_PLACE};
+use self::machine::{Function, Machine};
 use self::pipeline::Regions;
-use self::words::WordFunctions;
-use crate::exec::deparse::Deparsed;
-use crate::exec::join::SLACK;
+pub(crate) use self::run::Run;
+use self::words::Restore;
 use crate::exec::ops::Pc;
 use crate::exec::run::Context;
 use crate::frame::{Frame, Rest};
@@ -53,8 +54,8 @@ use std::fmt::{self, Debug, Formatter};
 /// Machine code of a program.
 pub(crate) struct Compiled {
     code: Functions<Function>,
-    /// Functions on live words; `None` if the program's are not known.
-    words: Option<WordFunctions>,
+    /// Restores words between copies of a packet; `None` if they are not known.
+    restore: Option<Restore>,
     memory: Option<JITModule>,
 }
 
@@ -116,96 +117,11 @@ impl Compiled {
         compile(program)
     }
 
-    /// Runs parser, verification of checksums and, unless `is_parser_only`, ingress of a program for v1model. Returns the
-    /// offset of the payload; `None` for a program for Tofino.
-    #[allow(clippy::too_many_arguments)]
-    #[inline]
-    pub fn ingress(
-        &self,
-        program: &LoadedProgram,
-        state: &mut State,
-        drop_port: u32,
-        words: &mut [u64],
-        frame: &Frame,
-        ctx: &mut Context,
-        is_parser_only: bool,
-    ) -> Option<usize> {
-        let Functions::V1model { ingress, .. } = self.code else {
-            return None;
-        };
-        let mut machine = Machine::new(program, state, 0, words, Rest::NONE, ctx);
-        machine.switch_drop_port = drop_port;
-        machine.is_part = is_parser_only.into();
-        machine.set_frame(frame, &program.parser);
-        // SAFETY: the function was compiled for this program, and the machine is complete for parsers and pipelines.
-        unsafe { ingress(&mut machine) };
-        Some(machine.cursor as usize)
-    }
-
-    /// Clears the live words of a received packet. Returns false if there is no function for it.
-    #[inline]
-    pub fn clear_words(&self, words: &mut [u64]) -> bool {
-        let functions = self.words.as_ref();
-        functions.is_some_and(|functions| functions.clear(words))
-    }
-
     /// Copies the words that are restored between copies of a packet. Returns false if there is no function for it.
     #[inline]
     pub fn restore_words(&self, from: &[u64], to: &mut [u64]) -> bool {
-        let functions = self.words.as_ref();
-        functions.is_some_and(|functions| functions.restore(from, to))
-    }
-
-    /// Runs egress of a program for v1model and, if the packet is to be sent and nothing else, the deparser. Returns where the
-    /// headers are; `None` if the deparser did not run. Headers that are as long as the parsed ones are written to `in_place`,
-    /// which is the address of the frame's bytes if these may be changed ([`Frame::in_place`]); else to `out`.
-    #[allow(clippy::too_many_arguments)]
-    #[inline]
-    pub fn egress(
-        &self,
-        program: &LoadedProgram,
-        state: &mut State,
-        drop_port: u32,
-        words: &mut [u64],
-        rest: Rest,
-        ctx: &mut Context,
-        (out, in_place): (&mut Vec<u8>, Option<*mut u8>),
-    ) -> Option<Deparsed> {
-        let Functions::V1model { egress, .. } = self.code else {
-            return None;
-        };
-        if !program.deparser.is_fixed {
-            let mut machine = Machine::with_headers(program, state, drop_port, words, rest, ctx);
-            // SAFETY: the function was compiled for this program, and the machine is complete for pipelines and deparsers.
-            unsafe { egress(&mut machine) };
-            return (machine.result != 0).then_some(Deparsed::Buffer(machine.emitted as usize));
-        }
-        out.clear();
-        out.reserve(program.deparser.max_bytes + SLACK);
-        let mut machine = Machine::new(program, state, drop_port, words, rest, ctx);
-        machine.headers = out.as_mut_ptr();
-        // The last header is written in words of eight bytes, which may change what is behind it.
-        // SAFETY: the frame has eight bytes after the parsed ones.
-        let behind = in_place.map(|at| unsafe { at.add(rest.at()).cast::<[u8; SLACK]>() });
-        // SAFETY: as above.
-        let kept = behind.map(|behind| unsafe { *behind });
-        machine.in_place = in_place.unwrap_or(std::ptr::null_mut());
-        // SAFETY: as above; there is space for all headers in `out`, and for as many bytes as were parsed in `in_place`,
-        // with [`SLACK`] more bytes behind both.
-        unsafe { egress(&mut machine) };
-        match (machine.result, behind, kept) {
-            (0, ..) => None,
-            (IN_PLACE, Some(behind), Some(kept)) => {
-                // SAFETY: as above.
-                unsafe { *behind = kept };
-                Some(Deparsed::InPlace)
-            }
-            _ => {
-                // SAFETY: the deparser has written these bytes.
-                unsafe { out.set_len(machine.emitted as usize) };
-                Some(Deparsed::Output)
-            }
-        }
+        let restore = self.restore.as_ref();
+        restore.is_some_and(|restore| restore.run(from, to))
     }
 
     /// Runs the pipeline that begins at `start`, as [`crate::exec::run::run`] does. Returns false if it has no function
@@ -328,13 +244,14 @@ fn compile(program: &LoadedProgram) -> Result<Compiled, CompileError> {
         Some(tofino) => compile_tofino(program, tofino, &mut compiler)?,
     };
 
-    let live = program.layout.live.as_ref();
-    let words = live.map(|live| words::compile(live, program.layout.state_end, &mut compiler));
-    let words = words.transpose()?;
+    let (live, end) = (program.layout.live.as_ref(), program.layout.state_end);
+    let restored = live.and_then(|live| live.restored.as_ref());
+    let restore = restored.map(|words| words::compile_restore(words, end, &mut compiler));
+    let restore = restore.transpose()?;
 
     let mut module = compiler.module;
     module.finalize_definitions()?;
-    let words = words.map(|ids| WordFunctions::new(ids, program.layout.state_end, &module));
+    let restore = restore.map(|id| Restore::new(id, end, &module));
     let function = |id: FuncId| -> Function {
         let address = module.get_finalized_function(id);
         // SAFETY: all functions are compiled with this signature and calling convention.
@@ -360,7 +277,7 @@ fn compile(program: &LoadedProgram) -> Result<Compiled, CompileError> {
     };
     Ok(Compiled {
         code,
-        words,
+        restore,
         memory: Some(module),
     })
 }
@@ -415,11 +332,12 @@ fn compile_tofino(
 
 /// Returns name, address, number of arguments after the machine, and whether there is a result, of each function of the
 /// switch that compiled code calls.
-fn imports() -> [(&'static str, *const u8, usize, bool); 12] {
+fn imports() -> [(&'static str, *const u8, usize, bool); 13] {
     use self::machine::*;
     [
         ("step", call_step as *const u8, 1, true),
         ("apply", call_apply as *const u8, 1, true),
+        ("apply_word", call_apply_word as *const u8, 2, true),
         ("resume", call_resume as *const u8, 2, false),
         ("register_write", call_register_write as *const u8, 3, false),
         ("register_word", call_register_word as *const u8, 3, false),
@@ -503,6 +421,7 @@ impl Compiler {
         let imports = Imports {
             step: next(),
             apply: next(),
+            apply_word: next(),
             resume: next(),
             register_write: next(),
             register_word: next(),

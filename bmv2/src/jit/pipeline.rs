@@ -3,9 +3,10 @@
 use super::builder::{Code, KnownWords};
 use super::flow::{op_at, Region};
 use super::machine::{at, NO_ADDRESS, RUNS_ACTION};
-use crate::exec::ops::{Op, Pc};
+use crate::exec::ops::{Op, Pc, Slot};
 use crate::exec::run::{Context, MAX_STEPS};
 use crate::program::{LoadedProgram, Table};
+use crate::tables::Packing;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I8};
 use cranelift_codegen::ir::{Block, InstBuilder, Value};
@@ -277,11 +278,17 @@ impl<'a> Regions<'a> {
     /// Compiles the application of a table, with the actions that it may run.
     fn apply(&self, code: &mut Code, table: u16, pc: Pc, body: &mut Body) {
         code.count_step(MAX_STEPS, body.halt);
-        let Some(applied) = code.call(code.imports.apply, &[table.into()]) else {
-            return;
-        };
         let program = self.program;
         let info = &program.tables[usize::from(table)];
+        let number = code.number(table.into());
+        let applied = match info.is_plain() {
+            true => {
+                let key = key(code, info);
+                code.call_with(code.imports.apply_word, &[number, key])
+            }
+            false => code.call_with(code.imports.apply, &[number]),
+        };
+        let Some(applied) = applied else { return };
         let after = code.b.ins().ireduce(I32, applied);
         let (runs, none) = (code.b.create_block(), code.b.create_block());
         let has_action = code.compare_to(IntCC::SignedLessThan, applied, 0);
@@ -390,6 +397,25 @@ impl<'a> Regions<'a> {
         let after = code.extend(after);
         code.call_with(code.imports.resume, &[start, after]);
     }
+}
+
+/// Packs the key of a table as [`Packing::word`] does.
+fn key(code: &mut Code, table: &Table) -> Value {
+    let parts = Packing::new(table).parts;
+    let mut key = None;
+    for part in &parts {
+        let word = code.word(part.slot as Slot);
+        let bits = code.b.ins().band_imm(word, part.low_mask as i64);
+        let bits = match part.offset & 63 {
+            0 => bits,
+            offset => code.b.ins().ishl_imm(bits, i64::from(offset)),
+        };
+        key = Some(match key {
+            None => bits,
+            Some(key) => code.b.ins().bor(key, bits),
+        });
+    }
+    key.unwrap_or_else(|| code.number(0))
 }
 
 /// Returns the instructions that may follow a table if it runs no action, each once.

@@ -1,95 +1,68 @@
-//! Compilation of functions that clear or copy words of packets. They only load and store, so they take less time than a
-//! loop over ranges.
+//! Code that clears or copies words of packets. It only loads and stores, so it takes less time than a loop over ranges.
 
 use super::{CompileError, Compiler};
 use crate::exec::ops::Slot;
-use crate::program::LiveWords;
+use crate::program::{Blocks, LiveWords};
 use cranelift_codegen::ir::types::{I64, I64X2};
 use cranelift_codegen::ir::{InstBuilder, MemFlags, Value};
 use cranelift_frontend::FunctionBuilder;
 use cranelift_jit::JITModule;
 use cranelift_module::FuncId;
 
-/// A compiled function that reads the words of one packet, and writes those of another.
+/// Code that copies words from one packet to another.
 type WordFunction = unsafe extern "C" fn(*const u64, *mut u64);
 
-/// Functions that clear or copy words of packets.
-pub(super) struct WordFunctions {
-    /// Clears the live words of a received packet; its first argument is not read.
-    clear: WordFunction,
-    /// Copies the words that are restored between copies of a packet; `None` if they are not known.
-    restore: Option<WordFunction>,
-    /// Number of words that the functions may access.
+/// A function that copies the words that are restored between copies of a packet.
+pub(super) struct Restore {
+    function: WordFunction,
+    /// Number of words that the function may access.
     end: usize,
 }
 
-/// Ids of [`WordFunctions`].
-type Ids = (FuncId, Option<FuncId>);
-
-impl WordFunctions {
-    /// Returns the functions with these ids, which access the first `end` words.
-    pub fn new((clear, restore): Ids, end: usize, module: &JITModule) -> WordFunctions {
-        let function = |id: FuncId| -> WordFunction {
-            let address = module.get_finalized_function(id);
-            // SAFETY: the functions are compiled with this signature and calling convention.
-            unsafe { std::mem::transmute::<*const u8, WordFunction>(address) }
-        };
-        WordFunctions {
-            clear: function(clear),
-            restore: restore.map(function),
+impl Restore {
+    /// Returns the function with this id, which accesses the first `end` words.
+    pub fn new(id: FuncId, end: usize, module: &JITModule) -> Restore {
+        let address = module.get_finalized_function(id);
+        Restore {
+            // SAFETY: the function is compiled with this signature and calling convention.
+            function: unsafe { std::mem::transmute::<*const u8, WordFunction>(address) },
             end,
         }
     }
 
-    /// Clears the live words of a received packet. Returns false, without effect, if there are too few words.
+    /// Copies the words. Returns false, without effect, if there are too few words.
     #[inline]
-    pub fn clear(&self, words: &mut [u64]) -> bool {
-        let has_all = words.len() >= self.end;
-        if has_all {
-            // SAFETY: the function writes words before `end`.
-            unsafe { (self.clear)(words.as_ptr(), words.as_mut_ptr()) };
-        }
-        has_all
-    }
-
-    /// Copies the words that are restored between copies of a packet. Returns false, without effect, if they are not known
-    /// or there are too few words.
-    #[inline]
-    pub fn restore(&self, from: &[u64], to: &mut [u64]) -> bool {
-        let Some(restore) = self.restore else {
-            return false;
-        };
+    pub fn run(&self, from: &[u64], to: &mut [u64]) -> bool {
         let has_all = from.len() >= self.end && to.len() >= self.end;
         if has_all {
             // SAFETY: the function reads and writes words before `end`.
-            unsafe { restore(from.as_ptr(), to.as_mut_ptr()) };
+            unsafe { (self.function)(from.as_ptr(), to.as_mut_ptr()) };
         }
         has_all
     }
 }
 
-/// Compiles the functions for these live words, which are among the first `end` ones.
-pub(super) fn compile(
-    live: &LiveWords,
+/// Compiles the function that copies restored words, which are among the first `end` ones.
+pub(super) fn compile_restore(
+    restored: &Blocks,
     end: usize,
     compiler: &mut Compiler,
-) -> Result<Ids, CompileError> {
-    let clear = compiler.word_function(|b, [_, to]| {
-        let zero = b.ins().iconst(I64, 0);
-        let zeros = b.ins().splat(I64X2, zero);
-        for slot in live.cleared.pairs(end) {
-            store(b, zeros, to, slot);
+) -> Result<FuncId, CompileError> {
+    compiler.word_function(|b, [from, to]| {
+        for slot in restored.pairs(end) {
+            let pair = b.ins().load(I64X2, flags(), from, offset(slot));
+            store(b, pair, to, slot);
         }
-    })?;
-    let restored = live.restored.as_ref().map(|restored| {
-        compiler.word_function(|b, [from, to]| {
-            for slot in restored.pairs(end) {
-                let pair = b.ins().load(I64X2, flags(), from, offset(slot));
-                store(b, pair, to, slot);
-            }
-        })
-    });
-    Ok((clear, restored.transpose()?))
+    })
+}
+
+/// Sets live words of a packet, which are among the first `end` ones from `words` on, to zero.
+pub(super) fn clear(b: &mut FunctionBuilder, words: Value, live: &LiveWords, end: usize) {
+    let zero = b.ins().iconst(I64, 0);
+    let zeros = b.ins().splat(I64X2, zero);
+    for slot in live.cleared.pairs(end) {
+        store(b, zeros, words, slot);
+    }
 }
 
 fn store(b: &mut FunctionBuilder, pair: Value, to: Value, slot: Slot) {

@@ -30,6 +30,40 @@ pub(crate) struct Queueing {
     pub deq_qdepth: Meta,
 }
 
+/// Values of the fields that the switch sets before ingress, in the order of [`Intrinsic::ingress_fields`].
+pub(crate) type IngressValues = [u64; 4];
+
+/// Values of the fields that the switch sets before egress, in the order of [`Intrinsic::egress_fields`].
+pub(crate) type EgressValues = [u64; 9];
+
+impl Intrinsic {
+    /// Returns the fields that the switch sets when a packet is received.
+    pub fn ingress_fields(&self) -> [Option<Meta>; 4] {
+        [
+            self.ingress_port,
+            self.packet_length,
+            self.instance_type,
+            self.ingress_global_timestamp,
+        ]
+    }
+
+    /// Returns the fields that the switch sets when a packet enters egress.
+    pub fn egress_fields(&self) -> [Option<Meta>; 9] {
+        let queueing = self.queueing.as_ref();
+        [
+            self.egress_port,
+            self.egress_spec,
+            self.packet_length,
+            self.egress_global_timestamp,
+            queueing.map(|fields| fields.enq_timestamp),
+            queueing.map(|fields| fields.enq_qdepth),
+            queueing.map(|fields| fields.deq_timedelta),
+            queueing.map(|fields| fields.deq_qdepth),
+            queueing.and(self.qid),
+        ]
+    }
+}
+
 /// Location of a metadata field of at most 64 bits: its word, and a mask of its width.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Meta {

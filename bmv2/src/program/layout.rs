@@ -121,19 +121,26 @@ impl Blocks {
 }
 
 impl Layout {
-    /// Sets the live words of a received packet to zero. All others keep any values. `compiled`: machine code for it.
-    pub fn clear_live(&self, compiled: Option<&Compiled>, words: &mut [u64]) {
-        let Some(live) = &self.live else {
+    /// Sets the live words of a received packet to zero. All others keep any values.
+    pub fn clear_live(&self, words: &mut [u64]) {
+        self.clear_varbits(words);
+        if let Some(live) = &self.live {
+            live.cleared.clear(words);
+        }
+    }
+
+    /// Sets the live words of a received packet to zero that machine code does not set to zero: the large fields of variable
+    /// length, or all words if it is not known which are live.
+    #[inline]
+    pub fn clear_varbits(&self, words: &mut [u64]) {
+        if self.live.is_none() {
             return self.clear(words);
-        };
+        }
         for varbit in &self.varbits {
             if words[usize::from(varbit.length)] != 0 {
                 let used = varbit.used(words);
                 words[used].fill(0);
             }
-        }
-        if !compiled.is_some_and(|compiled| compiled.clear_words(words)) {
-            live.cleared.clear(words);
         }
     }
 

@@ -29,7 +29,9 @@ use std::sync::{Arc, OnceLock};
 
 pub(crate) use self::{
     calculation::{Calculation, Input, JoinedInputs},
-    intrinsic::{EgressMetadata, IngressMetadata, Intrinsic, Meta, Queueing},
+    intrinsic::{
+        EgressMetadata, EgressValues, IngressMetadata, IngressValues, Intrinsic, Meta, Queueing,
+    },
     layout::{
         Blocks, DynHeader, DynHeaderOp, DynRef, Field, FieldPlan, Header, Layout, LiveWords, Place,
         Stack, Union, UnionStack, Varbit,
@@ -287,6 +289,19 @@ pub(crate) struct Table {
     pub coverage: Option<u32>,
     /// Whether the priorities of the program's entries are ranks from 1, as in BMv2's own format.
     pub ranked: bool,
+}
+
+#[cfg(feature = "jit")]
+impl Table {
+    /// Returns whether a lookup does nothing but count the hit and choose an action by a key of at most one word.
+    pub fn is_plain(&self) -> bool {
+        let bits: u64 = self.keys.iter().map(|key| u64::from(key.bits)).sum();
+        bits <= 64
+            && self.profile.is_none()
+            && self.direct_meter.is_none()
+            && self.direct_registers.is_empty()
+            && self.coverage.is_none()
+    }
 }
 
 /// A table entry that the program defines.

@@ -164,13 +164,7 @@ impl Processor<'_> {
     }
 
     /// Clones the packet as it was received by ingress; the clone is parsed again.
-    pub(super) fn clone_ingress(
-        &mut self,
-        packet: &Packet,
-        port: u64,
-        clone: CloneRequest,
-        fx: &mut Effects,
-    ) {
+    pub(super) fn clone_ingress(&mut self, packet: &Packet, clone: CloneRequest, fx: &mut Effects) {
         let Some(session) = self.clone_session(clone.session) else {
             return;
         };
@@ -178,12 +172,13 @@ impl Processor<'_> {
         let Some(frame) = packet.frame.clone() else {
             return;
         };
-        let mut copy = self.pool.packet(self.code(), frame);
+        let mut copy = self.pool.packet(program, frame);
         self.number_copy(&mut copy, packet.ctx.number);
         self.record(|| TraceEvent::Cloned {
             session: clone.session,
             as_copy: copy.ctx.copy,
         });
+        let port = packet.ctx.ingress_port;
         set(&mut copy.words, program.intrinsic.ingress_port, port);
         self.parse(&mut copy, packet.ctx.now);
         self.reset_clone_metadata(clone.list, packet, &mut copy, instance::INGRESS_CLONE);

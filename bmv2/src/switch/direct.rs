@@ -22,7 +22,8 @@ pub(super) struct DirectPorts {
 const MAX_PORT: u32 = 0xffff;
 
 impl DirectPorts {
-    fn contains(&self, port: u32) -> bool {
+    #[inline]
+    pub(super) fn contains(&self, port: u32) -> bool {
         let word = self.queued.get(port as usize / 64).copied().unwrap_or(0);
         self.any && port <= MAX_PORT && word >> (port % 64) & 1 == 0
     }
@@ -133,7 +134,8 @@ impl Processor<'_> {
 }
 
 /// The state of a queue that a packet enters and leaves at the same time.
-fn empty_queue(now: u64) -> QueueState {
+#[inline]
+pub(super) fn empty_queue(now: u64) -> QueueState {
     QueueState {
         enq_timestamp: now,
         ..QueueState::default()

@@ -37,33 +37,76 @@ impl Pool {
         }
     }
 
-    /// Returns a packet whose words are the program's constants and zeros.
-    pub fn packet(
-        &mut self,
-        (program, compiled): (&LoadedProgram, Option<&Compiled>),
-        frame: SharedFrame,
-    ) -> Box<Packet> {
-        match self.packets.pop() {
-            Some(mut packet) => {
-                match self.is_recorded {
-                    true => {
-                        program.layout.clear(&mut packet.words);
-                        self.fill_undefined(&mut packet.words);
-                    }
-                    false => program.layout.clear_live(compiled, &mut packet.words),
-                }
-                packet.frame = Some(frame);
-                packet
+    /// Returns a packet with this frame, whose words are the program's constants and zeros.
+    pub fn packet(&mut self, program: &LoadedProgram, frame: SharedFrame) -> Box<Packet> {
+        let mut packet = self.cleared(program);
+        self.set_frame(&mut packet, frame);
+        packet
+    }
+
+    /// Returns a packet whose words are the program's constants and zeros. It may have a frame of its own with any contents.
+    pub fn cleared(&mut self, program: &LoadedProgram) -> Box<Packet> {
+        let mut packet = self.uncleared(program);
+        self.clear(program, &mut packet.words);
+        packet
+    }
+
+    /// Sets the words of a packet to zeros, or to what shows undefined values.
+    pub fn clear(&self, program: &LoadedProgram, words: &mut [u64]) {
+        match self.is_recorded {
+            true => {
+                program.layout.clear(words);
+                self.fill_undefined(words);
             }
-            None => {
-                let mut words = program.layout.initial.clone().into_boxed_slice();
-                self.fill_undefined(&mut words);
-                Box::new(Packet {
-                    words,
-                    frame: Some(frame),
-                    payload: 0,
-                    ctx: Context::default(),
-                })
+            false => program.layout.clear_live(words),
+        }
+    }
+
+    /// Returns a packet whose words are the program's constants, and zeros or values of an earlier packet. It may have a frame
+    /// of its own with any contents.
+    #[inline]
+    pub fn uncleared(&mut self, program: &LoadedProgram) -> Box<Packet> {
+        match self.packets.pop() {
+            Some(packet) => packet,
+            None => Box::new(Packet {
+                words: program.layout.initial.clone().into_boxed_slice(),
+                frame: None,
+                payload: 0,
+                ctx: Context::default(),
+            }),
+        }
+    }
+
+    /// Returns the packet's frame, which no other packet shares and which has any contents.
+    #[inline]
+    fn own_frame<'a>(&mut self, packet: &'a mut Packet) -> &'a mut Frame {
+        if !packet.frame.as_ref().is_some_and(SharedFrame::is_unique) {
+            packet.frame = Some(self.frames.pop().unwrap_or_default());
+        }
+        let frame = packet.frame.get_or_insert_default();
+        SharedFrame::get_mut(frame).expect("the pool's frames have one owner")
+    }
+
+    /// Copies received bytes to the frame of a packet.
+    #[inline]
+    pub fn fill(&mut self, packet: &mut Packet, bytes: &[u8]) {
+        self.own_frame(packet).fill(bytes);
+    }
+
+    /// Moves a buffer to the frame of a packet. A buffer freed by this is added to `spare`.
+    #[inline]
+    pub fn adopt(&mut self, packet: &mut Packet, bytes: SplitFrame, spare: &mut Vec<Vec<u8>>) {
+        let old = self.own_frame(packet).adopt(bytes);
+        if old.capacity() > 0 && spare.len() < SPARE {
+            spare.push(old);
+        }
+    }
+
+    /// Sets the frame of a packet, and keeps the memory of the old one.
+    fn set_frame(&mut self, packet: &mut Packet, frame: SharedFrame) {
+        if let Some(old) = packet.frame.replace(frame) {
+            if old.is_unique() && self.frames.len() < POOL {
+                self.frames.push(old);
             }
         }
     }
@@ -83,7 +126,9 @@ impl Pool {
                     true => program.layout.copy(&packet.words, &mut copy.words),
                     false => program.layout.copy_live(&packet.words, &mut copy.words),
                 }
-                copy.frame.clone_from(&packet.frame);
+                if let Some(frame) = packet.frame.clone() {
+                    self.set_frame(&mut copy, frame);
+                }
                 copy.payload = packet.payload;
                 copy.ctx.copy_from(&packet.ctx);
                 copy
@@ -112,7 +157,7 @@ impl Pool {
         }
     }
 
-    /// Copies received bytes to a frame from the pool.
+    /// Copies bytes to a frame that several packets are to share.
     pub fn frame(&mut self, bytes: &[u8]) -> SharedFrame {
         let mut frame = self.frames.pop().unwrap_or_default();
         match SharedFrame::get_mut(&mut frame) {
@@ -122,35 +167,13 @@ impl Pool {
         frame
     }
 
-    /// Creates a frame from a buffer without copying. A buffer freed by this is added to `spare`.
-    pub(super) fn adopt(&mut self, bytes: SplitFrame, spare: &mut Vec<Vec<u8>>) -> SharedFrame {
-        let mut frame = self.frames.pop().unwrap_or_default();
-        match SharedFrame::get_mut(&mut frame) {
-            Some(frame) => {
-                let old = frame.adopt(bytes);
-                if old.capacity() > 0 && spare.len() < SPARE {
-                    spare.push(old);
-                }
-            }
-            None => {
-                let mut fresh = Frame::empty();
-                fresh.adopt(bytes);
-                frame = SharedFrame::new(fresh);
-            }
-        }
-        frame
-    }
-
     /// Returns the buffers of a packet to the pool.
     pub fn recycle(&mut self, mut packet: Box<Packet>) {
-        if let Some(mut frame) = packet.frame.take() {
+        match packet.frame.as_mut().map(SharedFrame::get_mut) {
             // Most returned frames have no tail: they had none, or it was moved to the output.
-            if frame.has_tail() {
-                SharedFrame::get_mut(&mut frame).map(Frame::release_tail);
-            }
-            if frame.is_unique() && self.frames.len() < POOL {
-                self.frames.push(frame);
-            }
+            Some(Some(frame)) => frame.release_tail(),
+            Some(None) => packet.frame = None,
+            None => {}
         }
         if self.packets.len() < POOL {
             self.packets.push(packet);

@@ -230,6 +230,20 @@ impl TableState {
         entries.hit(phv, bytes, now, self.meter_adjustment)
     }
 
+    /// Looks up the entry that matches a key in a table whose keys fit one word, as [`TableState::hit`] does, without regard to
+    /// direct meters. `key`: packed as by [`Packing::word`].
+    #[cfg(feature = "jit")]
+    #[inline(always)]
+    pub(crate) fn hit_word(&mut self, key: u64, bytes: usize, now: u64) -> Option<&Target> {
+        let entries = self.entries.as_mut()?;
+        let slot = match &entries.index {
+            AnyIndex::Lpm(lpm) => lpm.find(key)?,
+            AnyIndex::Word(index) => index.find(&key, &entries.packing)?,
+            AnyIndex::Pair(_) | AnyIndex::Wide(_) => return None,
+        };
+        Some(&entries.count_hit(slot, bytes, now).target)
+    }
+
     /// Returns the slot of the entry that matches the packet. The hit is not counted. `None` on a miss.
     #[inline]
     pub(crate) fn peek(&self, phv: &[u64]) -> Option<u32> {
@@ -382,20 +396,27 @@ impl Entries {
         now: u64,
         meter_adjustment: i32,
     ) -> Option<LookupResult<'_>> {
-        let handle = self.peek(phv)?;
-        if let Some(counter) = self.counters.get_mut(handle as usize) {
+        let slot = self.peek(phv)?;
+        self.count_hit(slot, bytes, now);
+        Some(LookupResult {
+            target: &self.hot[slot as usize].target,
+            slot,
+            meter: (self.meters.get_mut(slot as usize)).map(|meter| (meter, meter_adjustment)),
+        })
+    }
+
+    /// Counts a hit of the entry in a slot.
+    #[inline]
+    fn count_hit(&mut self, slot: u32, bytes: usize, now: u64) -> &HotEntry {
+        if let Some(counter) = self.counters.get_mut(slot as usize) {
             counter.count(bytes);
         }
-        let hot = &mut self.hot[handle as usize];
+        let hot = &mut self.hot[slot as usize];
         // Most values are there already, and a line of the cache that is only read need not be written back.
         if hot.last_hit != now {
             hot.last_hit = now;
         }
-        Some(LookupResult {
-            target: &hot.target,
-            slot: handle,
-            meter: (self.meters.get_mut(handle as usize)).map(|meter| (meter, meter_adjustment)),
-        })
+        hot
     }
 
     #[inline]

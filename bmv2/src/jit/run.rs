@@ -1,0 +1,177 @@
+//! A packet that machine code of a program for v1model processes, from the parser to the deparser.
+
+use super::machine::{Machine, IN_PLACE};
+use super::{Compiled, Function, Functions};
+use crate::effects::Packet;
+use crate::exec::deparse::Deparsed;
+use crate::exec::join::SLACK;
+use crate::exec::verdict::{Part, Verdict};
+use crate::frame::{Frame, Rest, SharedFrame};
+use crate::program::{EgressValues, LoadedProgram, Meta};
+use crate::state::State;
+
+/// A packet, and the machine on which the code processes it.
+pub(crate) struct Run<'a> {
+    machine: Machine<'a>,
+    ingress: Function,
+    egress: Function,
+    program: &'a LoadedProgram,
+    frame: &'a Frame,
+    /// Address of the frame's bytes, if no other packet shares the frame.
+    own: Option<*mut u8>,
+}
+
+impl Compiled {
+    /// Prepares to process a packet. Returns `None` for a program for Tofino.
+    #[inline(always)]
+    pub fn start<'a>(
+        &self,
+        (program, state, drop_port): (&'a LoadedProgram, &'a mut State, u32),
+        packet: &'a mut Packet,
+    ) -> Option<Run<'a>> {
+        let Functions::V1model { ingress, egress } = self.code else {
+            return None;
+        };
+        let Packet {
+            words,
+            frame,
+            payload,
+            ctx,
+        } = packet;
+        let frame = frame.get_or_insert_default();
+        let own = SharedFrame::get_mut(frame).map(|frame| frame.address());
+        let rest = Rest::new(frame, *payload);
+        Some(Run {
+            machine: Machine::new(program, state, drop_port, words, rest, ctx),
+            ingress,
+            egress,
+            program,
+            frame,
+            own,
+        })
+    }
+}
+
+impl Run<'_> {
+    /// Runs a part of parser, verification of checksums and ingress. Returns what ingress has decided; `None` if it may have
+    /// requested more than that.
+    #[inline(always)]
+    pub fn ingress(&mut self, part: &Part) -> Option<Verdict> {
+        let machine = &mut self.machine;
+        // Parsers have no drop port. Ingress sets it.
+        machine.drop_port = 0;
+        machine.rest = Rest::NONE;
+        match part {
+            Part::Received(metadata) => {
+                machine.is_received = 1;
+                machine.metadata[..metadata.len()].copy_from_slice(metadata);
+            }
+            Part::Parser => machine.is_part = 1,
+            Part::Whole => {}
+        }
+        machine.set_frame(self.frame, &self.program.parser);
+        // SAFETY: the function was compiled for this program, and the machine is complete for parsers and pipelines.
+        unsafe { (self.ingress)(machine) };
+        machine.is_part = 0;
+        // SAFETY: the machine has the packet's context, to which there is no reference.
+        unsafe { (*machine.ctx).exit = false };
+        machine.verdict()
+    }
+
+    /// Returns the offset of the payload in the frame, in bytes, after the parser.
+    #[inline]
+    pub fn payload(&self) -> usize {
+        self.machine.cursor as usize
+    }
+
+    /// Returns a metadata field; 0 if the program does not have it.
+    #[inline]
+    pub fn get(&self, field: Option<Meta>) -> u64 {
+        // SAFETY: metadata fields are among the program's words.
+        field.map_or(0, |field| unsafe {
+            *self.machine.words.add(usize::from(field.slot))
+        })
+    }
+
+    /// Sets a metadata field; does nothing if the program does not have it.
+    #[inline]
+    pub fn set(&mut self, field: Option<Meta>, value: u64) {
+        if let Some(field) = field {
+            // SAFETY: as for `get`.
+            unsafe { *self.machine.words.add(usize::from(field.slot)) = value & field.mask };
+        }
+    }
+
+    /// Returns the current length of the packet in bytes.
+    #[inline]
+    pub fn length(&self) -> u64 {
+        // SAFETY: the machine has the packet's context, to which there is no reference.
+        unsafe { (*self.machine.ctx).length as u64 }
+    }
+
+    /// Sets these metadata, and runs egress and, if the packet is to be sent and nothing else, the deparser. Returns where the
+    /// headers are; `None` if the deparser did not run.
+    ///
+    /// Headers that are as long as the parsed ones are written over them if `is_last` (no other copy is made of this packet)
+    /// and no other packet shares the frame; else to `out`.
+    #[inline(always)]
+    pub fn egress(
+        &mut self,
+        metadata: &EgressValues,
+        is_last: bool,
+        out: &mut Vec<u8>,
+    ) -> Option<Deparsed> {
+        let machine = &mut self.machine;
+        let deparser = &self.program.deparser;
+        machine.metadata = *metadata;
+        machine.drop_port = machine.switch_drop_port;
+        machine.has_requests = 0;
+        machine.result = 0;
+        // SAFETY: the machine has the state, to which there is no reference.
+        let buffer = unsafe { (*machine.state).headers.as_mut_ptr() };
+        let parsed = machine.rest.at();
+        let own = self.own.filter(|_| is_last && self.frame.has_head(parsed));
+        let Some(bytes) = own.filter(|_| deparser.is_fixed) else {
+            machine.in_place = std::ptr::null_mut();
+            machine.headers = match deparser.is_fixed {
+                true => {
+                    out.clear();
+                    out.reserve(deparser.max_bytes + SLACK);
+                    out.as_mut_ptr()
+                }
+                false => buffer,
+            };
+            // SAFETY: the function was compiled for this program, the machine is complete for pipelines and deparsers, and there
+            // is space for all headers; a deparser whose length is not fixed checks the bounds of the state's buffer.
+            unsafe { (self.egress)(machine) };
+            let length = machine.emitted as usize;
+            return match (machine.result, deparser.is_fixed) {
+                (0, _) => None,
+                (_, false) => Some(Deparsed::Buffer(length)),
+                (_, true) => {
+                    // SAFETY: the deparser has written these bytes.
+                    unsafe { out.set_len(length) };
+                    Some(Deparsed::Output)
+                }
+            };
+        };
+        machine.in_place = bytes;
+        machine.headers = buffer;
+        // The last header is written in words of eight bytes, which may change what is behind it.
+        // SAFETY: the frame has eight bytes after the parsed ones.
+        let behind = unsafe { bytes.add(parsed).cast::<[u8; SLACK]>() };
+        // SAFETY: as above.
+        let kept = unsafe { *behind };
+        // SAFETY: as for the other call; there is space for as many bytes as were parsed in the frame.
+        unsafe { (self.egress)(machine) };
+        match machine.result {
+            0 => None,
+            IN_PLACE => {
+                // SAFETY: as above.
+                unsafe { *behind = kept };
+                Some(Deparsed::InPlace)
+            }
+            _ => Some(Deparsed::Buffer(machine.emitted as usize)),
+        }
+    }
+}
