@@ -22,7 +22,7 @@ use crate::exec::ops::Pc;
 use crate::exec::parse::parse;
 use crate::exec::run::{run, Context};
 use crate::exec::verdict::{Part, Verdict};
-use crate::jit::{Compiled, Run};
+use crate::jit::{Compiled, V1model};
 use crate::numbers::number_of_bytes;
 use crate::pre::PreLimits;
 use crate::program::LoadedProgram;
@@ -436,8 +436,8 @@ impl<'a> Processor<'a> {
         let program = self.program;
         let length = packet.frame().len() as u64;
         let metadata = [port.into(), length, instance::NORMAL, now / 1000];
-        if self.compiled.is_some() {
-            return self.received_compiled(packet, metadata, now, fx);
+        if let Some(code) = self.v1model() {
+            return self.received_compiled(code, packet, metadata, now, fx);
         }
         self.pool.clear(program, &mut packet.words);
         let fields = program.intrinsic.ingress_fields();
@@ -567,8 +567,8 @@ impl<'a> Processor<'a> {
     /// Runs parser and ingress. Returns what is to happen with the packet; `None` if it may have requested more than that, so
     /// that [`Processor::requests`] has to find out.
     fn run_ingress(&mut self, packet: &mut Packet, now: u64) -> Option<Verdict> {
-        if self.compiled.is_some() {
-            return self.run_compiled_ingress(packet, &Part::Whole, now);
+        if let Some(code) = self.v1model() {
+            return self.run_compiled_ingress(code, packet, &Part::Whole, now);
         }
         let intrinsic = &self.program.intrinsic;
         if let Some(recorder) = &mut self.state.recorder {
@@ -588,23 +588,29 @@ impl<'a> Processor<'a> {
     /// [`Processor::run_ingress`] does.
     fn run_compiled_ingress(
         &mut self,
+        code: V1model,
         packet: &mut Packet,
         part: &Part,
         now: u64,
     ) -> Option<Verdict> {
         let port = get(&packet.words, self.program.intrinsic.ingress_port);
         packet.ctx.start(packet.frame().len(), port, now);
-        let mut run = self.start(packet)?;
+        let mut run = code.start(self.machine_parts(), packet);
         let verdict = run.ingress(part);
         packet.payload = run.payload();
         verdict
     }
 
-    /// Prepares to process a packet by machine code; `None` if there is none.
+    /// Returns the machine code of a program for v1model; `None` if there is none.
+    #[inline]
+    fn v1model(&self) -> Option<V1model> {
+        self.compiled?.v1model()
+    }
+
+    /// Returns what machine code works on besides the packet.
     #[inline(always)]
-    fn start<'p>(&'p mut self, packet: &'p mut Packet) -> Option<Run<'p>> {
-        let switch = (self.program, &mut *self.state, self.drop_port);
-        self.compiled?.start(switch, packet)
+    fn machine_parts(&mut self) -> (&LoadedProgram, &mut State, u32) {
+        (self.program, self.state, self.drop_port)
     }
 
     /// Does what a packet has requested in ingress. Returns the packet and what is to happen with it; a packet and `None` if
@@ -663,8 +669,8 @@ impl<'a> Processor<'a> {
 
     /// Runs the parser on the packet's frame.
     fn parse(&mut self, packet: &mut Packet, now: u64) {
-        if self.compiled.is_some() {
-            self.run_compiled_ingress(packet, &Part::Parser, now);
+        if let Some(code) = self.v1model() {
+            self.run_compiled_ingress(code, packet, &Part::Parser, now);
             return;
         }
         let port = get(&packet.words, self.program.intrinsic.ingress_port);

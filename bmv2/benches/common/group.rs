@@ -260,8 +260,7 @@ impl Group {
 
 /// Returns the processor time of this thread in nanoseconds.
 pub fn processor_time() -> u64 {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat");
-    let text = text.expect("Linux has /proc/thread-self/schedstat");
-    let time = text.split(' ').next().and_then(|time| time.parse().ok());
-    time.unwrap_or(0)
+    // `/proc/thread-self/schedstat` is only brought up to date every few milliseconds.
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -8,6 +8,7 @@ use crate::exec::verdict::{Part, Verdict};
 use crate::frame::{Frame, Rest};
 use crate::program::{CompileError, Deparser, EgressValues, LoadedProgram, Meta, Parser};
 use crate::state::State;
+use alfirk_packet_io::frame::SplitFrame;
 use std::convert::Infallible;
 use std::marker::PhantomData;
 
@@ -52,11 +53,7 @@ impl Compiled {
         match *self {}
     }
 
-    pub fn start<'a>(
-        &self,
-        _: (&'a LoadedProgram, &'a mut State, u32),
-        _: &'a mut Packet,
-    ) -> Option<Run<'a>> {
+    pub fn v1model(&self) -> Option<V1model> {
         match *self {}
     }
 
@@ -70,6 +67,20 @@ impl Compiled {
         _: &mut Context,
     ) -> usize {
         match *self {}
+    }
+}
+
+/// The functions of a program for v1model. There are none.
+#[derive(Clone, Copy)]
+pub(crate) enum V1model {}
+
+impl V1model {
+    pub fn start<'a>(
+        self,
+        _: (&'a LoadedProgram, &'a mut State, u32),
+        _: &'a mut Packet,
+    ) -> Run<'a> {
+        match self {}
     }
 }
 
@@ -97,6 +108,18 @@ impl Run<'_> {
     }
 
     pub fn length(&self) -> u64 {
+        match self.never {}
+    }
+
+    pub fn words(&mut self) -> &mut [u64] {
+        match self.never {}
+    }
+
+    pub fn restart(&mut self, _: i64) {
+        match self.never {}
+    }
+
+    pub fn copy(&self, _: Deparsed, _: Vec<u8>) -> SplitFrame {
         match self.never {}
     }
 

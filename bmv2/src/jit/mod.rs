@@ -36,7 +36,7 @@ mod tests;
 use self::builder::{Code, Imports};
 use self::machine::{Function, Machine};
 use self::pipeline::Regions;
-pub(crate) use self::run::Run;
+pub(crate) use self::run::V1model;
 use self::words::Restore;
 use crate::exec::ops::Pc;
 use crate::exec::run::Context;

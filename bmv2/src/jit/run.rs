@@ -9,12 +9,20 @@ use crate::exec::verdict::{Part, Verdict};
 use crate::frame::{Frame, Rest, SharedFrame};
 use crate::program::{EgressValues, LoadedProgram, Meta};
 use crate::state::State;
+use alfirk_packet_io::frame::SplitFrame;
+use std::slice;
+
+/// The functions of a program for v1model.
+#[derive(Clone, Copy)]
+pub(crate) struct V1model {
+    ingress: Function,
+    egress: Function,
+}
 
 /// A packet, and the machine on which the code processes it.
 pub(crate) struct Run<'a> {
     machine: Machine<'a>,
-    ingress: Function,
-    egress: Function,
+    code: V1model,
     program: &'a LoadedProgram,
     frame: &'a Frame,
     /// Address of the frame's bytes, if no other packet shares the frame.
@@ -22,16 +30,24 @@ pub(crate) struct Run<'a> {
 }
 
 impl Compiled {
-    /// Prepares to process a packet. Returns `None` for a program for Tofino.
+    /// Returns the functions of a program for v1model; `None` for one for Tofino.
+    #[inline]
+    pub fn v1model(&self) -> Option<V1model> {
+        match self.code {
+            Functions::V1model { ingress, egress } => Some(V1model { ingress, egress }),
+            Functions::Tofino { .. } => None,
+        }
+    }
+}
+
+impl V1model {
+    /// Prepares to process a packet. The program is that of the functions.
     #[inline(always)]
     pub fn start<'a>(
-        &self,
+        self,
         (program, state, drop_port): (&'a LoadedProgram, &'a mut State, u32),
         packet: &'a mut Packet,
-    ) -> Option<Run<'a>> {
-        let Functions::V1model { ingress, egress } = self.code else {
-            return None;
-        };
+    ) -> Run<'a> {
         let Packet {
             words,
             frame,
@@ -41,14 +57,13 @@ impl Compiled {
         let frame = frame.get_or_insert_default();
         let own = SharedFrame::get_mut(frame).map(|frame| frame.address());
         let rest = Rest::new(frame, *payload);
-        Some(Run {
+        Run {
             machine: Machine::new(program, state, drop_port, words, rest, ctx),
-            ingress,
-            egress,
+            code: self,
             program,
             frame,
             own,
-        })
+        }
     }
 }
 
@@ -71,7 +86,7 @@ impl Run<'_> {
         }
         machine.set_frame(self.frame, &self.program.parser);
         // SAFETY: the function was compiled for this program, and the machine is complete for parsers and pipelines.
-        unsafe { (self.ingress)(machine) };
+        unsafe { (self.code.ingress)(machine) };
         machine.is_part = 0;
         // SAFETY: the machine has the packet's context, to which there is no reference.
         unsafe { (*machine.ctx).exit = false };
@@ -109,6 +124,38 @@ impl Run<'_> {
         unsafe { (*self.machine.ctx).length as u64 }
     }
 
+    /// Returns the packet's words.
+    #[inline]
+    pub fn words(&mut self) -> &mut [u64] {
+        let words = self.program.layout.initial.len();
+        // SAFETY: the machine has the packet's words, to which there is no other reference.
+        unsafe { slice::from_raw_parts_mut(self.machine.words, words) }
+    }
+
+    /// Prepares for another copy of the packet of `length` bytes, which is sent without requests.
+    #[inline]
+    pub fn restart(&mut self, length: i64) {
+        // SAFETY: as for `length`.
+        let ctx = unsafe { &mut *self.machine.ctx };
+        (ctx.length, ctx.exit) = (length, false);
+    }
+
+    /// Returns a frame with the deparsed headers in place of the parsed ones, in the buffer `out`.
+    #[inline(always)]
+    pub fn copy(&self, headers: Deparsed, out: Vec<u8>) -> SplitFrame {
+        let parsed = self.machine.rest.at();
+        match headers {
+            Deparsed::Output => self.frame.copy_after(parsed, out),
+            Deparsed::InPlace => self.frame.copy_with_headers(0, &[], out),
+            Deparsed::Buffer(length) => {
+                // SAFETY: the machine has the state, to which there is no reference.
+                let state = unsafe { &*self.machine.state };
+                let headers = &state.headers[..length];
+                self.frame.copy_with_headers(parsed, headers, out)
+            }
+        }
+    }
+
     /// Sets these metadata, and runs egress and, if the packet is to be sent and nothing else, the deparser. Returns where the
     /// headers are; `None` if the deparser did not run.
     ///
@@ -143,7 +190,7 @@ impl Run<'_> {
             };
             // SAFETY: the function was compiled for this program, the machine is complete for pipelines and deparsers, and there
             // is space for all headers; a deparser whose length is not fixed checks the bounds of the state's buffer.
-            unsafe { (self.egress)(machine) };
+            unsafe { (self.code.egress)(machine) };
             let length = machine.emitted as usize;
             return match (machine.result, deparser.is_fixed) {
                 (0, _) => None,
@@ -163,7 +210,7 @@ impl Run<'_> {
         // SAFETY: as above.
         let kept = unsafe { *behind };
         // SAFETY: as for the other call; there is space for as many bytes as were parsed in the frame.
-        unsafe { (self.egress)(machine) };
+        unsafe { (self.code.egress)(machine) };
         match machine.result {
             0 => None,
             IN_PLACE => {

@@ -5,9 +5,12 @@
 //! the packets would be enqueued.
 
 use super::copies::MAX_ENQUEUED;
+use super::egress::egress_values;
 use super::{Processor, Switch};
 use crate::effects::{get, set, Effects, Packet, QueueState};
+use crate::jit::{Compiled, V1model};
 use crate::pre::Replica;
+use crate::program::LoadedProgram;
 
 /// The ports without queues, whose packets pass egress directly.
 #[derive(Clone, Debug, Default)]
@@ -94,23 +97,69 @@ impl Processor<'_> {
         };
         if !others.is_empty() {
             let backup = self.pool.backup(packet, self.code());
-            let whole = cfg!(debug_assertions).then(|| packet.words.clone());
-            for replica in others {
-                self.send_replica(replica, packet, false, fx);
-                let layout = &self.program.layout;
-                layout.copy_restored(self.compiled, &backup.words, &mut packet.words);
-                packet.ctx.copy_from(&backup.ctx);
-                if let Some(whole) = &whole {
-                    assert!(
-                        layout.are_live_words_equal(whole, &packet.words),
-                        "egress has written words that are not restored"
-                    );
+            let mut left = others;
+            while let Some((replica, after)) = left.split_first() {
+                match self.code_of_copies(packet, fx) {
+                    Some(code) => match self.send_copies(code, &mut left, packet, &backup, fx) {
+                        Some((port, out)) => self.end_egress(packet, port, None, false, out, fx),
+                        None => break,
+                    },
+                    None => {
+                        self.send_replica(replica, packet, false, fx);
+                        left = after;
+                    }
                 }
+                restore(self.code(), &backup, &mut packet.words);
+                packet.ctx.copy_from(&backup.ctx);
             }
             self.pool.recycle(backup);
         }
         self.send_replica(last, packet, true, fx);
         true
+    }
+
+    /// Returns machine code, if the copies of a packet are sent after egress unless they request more there.
+    fn code_of_copies(&self, packet: &Packet, fx: &Effects) -> Option<V1model> {
+        let priority = get(&packet.words, self.program.intrinsic.priority);
+        let is_plain = packet.ctx.truncate.is_none()
+            && self.program.deparser.code.is_none()
+            && priority < u64::from(self.priority_queues)
+            && fx.enqueued.len() < MAX_ENQUEUED;
+        self.v1model().filter(|_| is_plain)
+    }
+
+    /// Sends copies of a packet to the replicas `left` on one machine, and restores the packet after each. Removes them from
+    /// the list. If a copy requests more in egress than to be sent, it is the last one; returns its port, and the buffer for its
+    /// frame.
+    fn send_copies(
+        &mut self,
+        code: V1model,
+        left: &mut &[Replica],
+        packet: &mut Packet,
+        backup: &Packet,
+        fx: &mut Effects,
+    ) -> Option<(u32, Vec<u8>)> {
+        let (program, compiled) = self.code();
+        let drop_port = self.drop_port;
+        let now = packet.ctx.now;
+        let length = packet.ctx.length;
+        let priority = get(&packet.words, program.intrinsic.priority);
+        let priority = u8::try_from(priority).unwrap_or(u8::MAX);
+        let mut run = code.start(self.machine_parts(), packet);
+        while let Some((replica, after)) = left.split_first() {
+            *left = after;
+            run.set(program.intrinsic.egress_rid, replica.rid.into());
+            let to = (replica.port, priority);
+            let values = egress_values(to, length as u64, drop_port, now, empty_queue(now));
+            let mut out = fx.spare.pop().unwrap_or_default();
+            match run.egress(&values, false, &mut out) {
+                Some(headers) => fx.send(replica.port, run.copy(headers, out)),
+                None => return Some((replica.port, out)),
+            }
+            restore((program, compiled), backup, run.words());
+            run.restart(length);
+        }
+        None
     }
 
     /// Sends a copy of a packet to a replica. Words that are not restored and, after the last copy, the frame have any
@@ -131,6 +180,21 @@ impl Processor<'_> {
         let to = (port, priority);
         self.run_egress(packet, to, now, empty_queue(now), is_last, fx);
     }
+}
+
+/// Restores the words that egress may have changed.
+#[inline]
+fn restore(
+    (program, compiled): (&LoadedProgram, Option<&Compiled>),
+    backup: &Packet,
+    words: &mut [u64],
+) {
+    let layout = &program.layout;
+    layout.copy_restored(compiled, &backup.words, words);
+    debug_assert!(
+        layout.are_live_words_equal(&backup.words, words),
+        "egress has written words that are not restored"
+    );
 }
 
 /// The state of a queue that a packet enters and leaves at the same time.

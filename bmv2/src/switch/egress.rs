@@ -76,8 +76,11 @@ impl Processor<'_> {
         let length = packet.ctx.length as u64;
         let metadata = egress_values((port, priority), length, self.drop_port, now, queue);
         let mut out = fx.spare.pop().unwrap_or_default();
-        let headers = match self.start(packet) {
-            Some(mut run) => run.egress(&metadata, is_last, &mut out),
+        let headers = match self.v1model() {
+            Some(code) => {
+                let mut run = code.start(self.machine_parts(), packet);
+                run.egress(&metadata, is_last, &mut out)
+            }
             None => {
                 let fields = self.program.intrinsic.egress_fields();
                 set_all(&mut packet.words, &fields, &metadata);

@@ -6,6 +6,7 @@ use super::egress::egress_values;
 use super::{instance, Processor};
 use crate::effects::{Effects, Packet};
 use crate::exec::verdict::{Part, Verdict};
+use crate::jit::V1model;
 use crate::program::IngressValues;
 
 impl Processor<'_> {
@@ -13,6 +14,7 @@ impl Processor<'_> {
     #[inline]
     pub(super) fn received_compiled(
         &mut self,
+        code: V1model,
         mut packet: Box<Packet>,
         metadata: IngressValues,
         now: u64,
@@ -25,9 +27,7 @@ impl Processor<'_> {
         let direct = self.direct.take();
         let queues = u64::from(self.priority_queues);
         let drop_port = self.drop_port;
-        let Some(mut run) = self.start(&mut packet) else {
-            return self.ingress(packet, now, fx);
-        };
+        let mut run = code.start(self.machine_parts(), &mut packet);
         let verdict = run.ingress(&Part::Received(metadata));
         let payload = run.payload();
         if let (Some(Verdict::Unicast(port)), Some(direct)) = (verdict, direct) {
