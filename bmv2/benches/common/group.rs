@@ -6,6 +6,7 @@ use alfirk_bmv2::{
 };
 use alfirk_bmv2_json::BmV2Json;
 use alfirk_compiler::driver::{compile, CompileError, CompileOptions};
+use rustix::time::{clock_gettime, ClockId};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -284,10 +285,9 @@ impl Group {
     }
 }
 
-/// Returns the processor time of this thread in nanoseconds.
+/// Returns the processor time of this thread in nanoseconds. The kernel updates `/proc/thread-self/schedstat` only with its
+/// timer, every few milliseconds.
 pub fn processor_time() -> u64 {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat");
-    let text = text.expect("Linux has /proc/thread-self/schedstat");
-    let time = text.split(' ').next().and_then(|time| time.parse().ok());
-    time.unwrap_or(0)
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
