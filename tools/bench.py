@@ -195,13 +195,15 @@ def cargo_benches() -> None:
     }
     selected = [word for name in sorted(names - set(bench_peers.BENCHES)) for word in ("--bench", name)]
     done = subprocess.run(
-        [cargo, "bench", "--quiet", "--workspace", *selected],
+        [cargo, "bench", "--quiet", "--workspace", "--no-fail-fast", *selected],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         text=True,
         check=False,
     )
     sys.stdout.write(done.stdout)
+    if done.returncode:
+        print_result("benchmarks of the crates", "FAILED: see the messages of cargo above")
 
 
 if __name__ == "__main__":
