@@ -1,38 +1,27 @@
-//! The work that other software switches are compared by: `cargo bench -p alfirk-bmv2 --bench peers`.
+//! The work that other software switches are compared by: `cargo bench -p alfirk-bmv2 --bench peers`, with the words of some
+//! cases and `--json` after `--`.
 //!
 //! IPv4 routing of 64-byte frames (checksum verified, TTL, LPM, MAC addresses, checksum updated) with 1,000 and 100,000
 //! prefixes, IPv4 multicast, and the multicast program's data and ACKs, by the interpreter and by machine code. Times are
 //! those of the processor for one thread, without I/O: the least of many short turns of both engines, which alternate, so that
 //! other load on the machine affects both.
 
+#[path = "common/engines.rs"]
+mod engines;
 #[path = "common/group.rs"]
 #[allow(dead_code)]
 mod group;
 
-use alfirk_bmv2::{Effects, Engine, EntryTarget, KeyMatch, Queued, Replica, Switch};
-use group::{host, ipv4, pass, processor_time, roce, switch, Group};
+use alfirk_bmv2::{Engine, EntryTarget, KeyMatch, Replica};
+use engines::{frames, Report, Work};
+use group::{host, ipv4, roce, switch, Group};
 
-/// Number of turns of each engine.
-const TURNS: usize = 40;
-/// Minimum processor time of a turn in nanoseconds.
-const TURN_NS: u64 = 10_000_000;
 /// Data packets or rounds of ACKs per pass of the multicast program.
 const ROUNDS: u32 = 250;
 
-/// Work on a switch, by one engine.
-struct Work {
-    /// Number of frames that one call processes.
-    items: u64,
-    pass: Box<dyn FnMut()>,
-}
-
 fn main() {
-    // Words of the command line select cases; `cargo bench` adds flags.
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<_> = words.iter().filter(|word| !word.starts_with('-')).collect();
-    println!(
-        "processor time per received frame   interpreter     compiled  ratio   compiled packets/s"
-    );
+    let report = Report::from_args();
+    report.head();
     let cases: [(&str, &dyn Fn(Engine) -> Work); 8] = [
         ("route, 1,000 prefixes", &|engine| routing(engine, 1_000)),
         ("route, 100,000 prefixes", &|engine| {
@@ -46,48 +35,7 @@ fn main() {
         ("ACK of 15, walk", &|engine| feedback(engine, 15, 1)),
     ];
     for (name, work) in cases {
-        if words.is_empty() || words.iter().any(|word| name.contains(&word[..])) {
-            measure(name, work);
-        }
-    }
-}
-
-fn measure(name: &str, work: &dyn Fn(Engine) -> Work) {
-    let mut works = [Engine::Interpreter, Engine::Compiled].map(work);
-    let mut times = [f64::MAX; 2];
-    for _ in 0..TURNS {
-        for (work, least) in works.iter_mut().zip(&mut times) {
-            let (start, mut count) = (processor_time(), 0);
-            while processor_time() - start < TURN_NS {
-                (work.pass)();
-                count += work.items;
-            }
-            let time = (processor_time() - start) as f64 / count as f64;
-            *least = least.min(time);
-        }
-    }
-    let [interpreter, compiled] = times;
-    println!(
-        "{name:<36} {interpreter:>8.0} ns  {compiled:>8.0} ns  {:>5.2}  {:>18.0}",
-        compiled / interpreter,
-        1e9 / compiled
-    );
-}
-
-/// Creates work that processes frames on a switch, each received at a port.
-fn frames(mut switch: Switch, frames: Vec<(u32, Vec<u8>)>, copies: usize) -> Work {
-    for (port, frame) in &frames {
-        let sent = switch.process(*port, frame, 0);
-        assert_eq!(sent.len(), copies, "every frame is forwarded");
-    }
-    let (mut fx, mut waiting) = (Effects::default(), Vec::<Queued>::new());
-    Work {
-        items: frames.len() as u64,
-        pass: Box::new(move || {
-            for (port, frame) in &frames {
-                pass(&mut switch, &mut fx, &mut waiting, *port, frame);
-            }
-        }),
+        report.measure(name, work);
     }
 }
 

@@ -4,7 +4,7 @@
 //! `cargo bench -p alfirk-compiler`
 
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use alfirk_compiler::driver::{compile_with, CompileOptions};
 use alfirk_compiler::ide::{complete, Analysis};
@@ -30,14 +30,19 @@ fn peak_mib() -> u64 {
 fn data_plane() -> (MemoryLoader, usize) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../p4src");
     let (mut loader, mut lines) = (MemoryLoader::default(), 0);
-    for part in ["shared", "v1model"] {
-        let entries = std::fs::read_dir(folder.join(part)).expect("it is in the repository");
+    let mut folders = ["shared", "v1model"].map(PathBuf::from).to_vec();
+    while let Some(part) = folders.pop() {
+        let entries = std::fs::read_dir(folder.join(&part)).expect("it is in the repository");
         for entry in entries {
             let path = entry.expect("the folder can be read").path();
+            let name = part.join(path.file_name().expect("files have names"));
+            if path.is_dir() {
+                folders.push(name);
+                continue;
+            }
             let text = std::fs::read_to_string(&path).expect("the file can be read");
             lines += text.lines().count();
-            let name = path.file_name().expect("files have names");
-            loader.add(Path::new(part).join(name), text);
+            loader.add(name, text);
         }
     }
     (loader, lines)

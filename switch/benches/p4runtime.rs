@@ -31,11 +31,11 @@ const SINGLE_TIME: Duration = Duration::from_secs(2);
 /// Returns the fixture's config with space for over a million entries.
 fn config() -> ForwardingPipelineConfig {
     let mut config = fixture::config();
-    let text = String::from_utf8(config.p4_device_config.to_vec()).expect("JSON is text");
-    config.p4_device_config = text
-        .replace("\"max_size\":4,", "\"max_size\":2097152,")
-        .into_bytes()
-        .into();
+    let mut json = fixture::compiled("test_data/p4runtime.p4").json;
+    for table in json.pipelines.iter_mut().flat_map(|p| &mut p.tables) {
+        table.max_size = table.max_size.max(2 * u64::from(MILLION));
+    }
+    config.p4_device_config = json.to_text().into_bytes().into();
     config
 }
 

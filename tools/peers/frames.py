@@ -7,6 +7,8 @@ import struct
 _MASK = 0xFFFFFFFF
 #: Destination address of routed frames.
 HOP_MAC = bytes((2, 0, 0, 0, 0, 9))
+#: Destination addresses that are multicast: value and length of the prefix.
+GROUP_PREFIX = (0x0A000000, 8)
 
 
 def scattered(number: int) -> int:
@@ -41,6 +43,19 @@ def routed_frames(prefixes: int) -> list[bytes]:
     count = min(max(prefixes // 10, 1_000), 10_000)
     numbers = (scattered(index) * prefixes >> 32 for index in range(count))
     return [frame(prefix(number, prefixes)[0] | 1) for number in numbers]
+
+
+def multicast_frames() -> list[bytes]:
+    """Return the multicast frames of the benchmark."""
+    return [frame(GROUP_PREFIX[0] | index) for index in range(1000)]
+
+
+def replicas(receivers: int) -> list[tuple[bytes, bytes, bytes]]:
+    """Return source MAC, destination MAC and IPv4 address of each copy of a multicast frame."""
+    return [
+        (bytes((2, 0, 0, 0, 0, n)), bytes((2, 0, 0, 0, 1, n)), bytes((10, 0, 0, n)))
+        for n in range(1, receivers + 1)
+    ]
 
 
 def checksum(header: bytes) -> int:

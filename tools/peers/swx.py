@@ -17,7 +17,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from peers import NotInstalledError
-from peers.frames import HOP_MAC, frame, port_of, prefix, routed, routed_frames, sent
+from peers.frames import (
+    GROUP_PREFIX,
+    HOP_MAC,
+    frame,
+    multicast_frames,
+    port_of,
+    prefix,
+    replicas,
+    routed,
+    routed_frames,
+    sent,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -232,22 +243,20 @@ apply {{
 	recirculate
 	SEND : {_SEND.lstrip()}}}
 """
-    numbers = range(1, receivers + 1)
-    copies = [(bytes((2, 0, 0, 0, 0, n)), bytes((2, 0, 0, 0, 1, n)), bytes((10, 0, 0, n))) for n in numbers]
-    entries = [lpm("groups", 0x0A000000, 8, "replicate group 1")]
-    for number, addresses in zip(numbers, copies, strict=True):
+    copies = replicas(receivers)
+    entries = [lpm("groups", *GROUP_PREFIX, "replicate group 1")]
+    for number, addresses in enumerate(copies, 1):
         src, dst, ip = (int.from_bytes(address, "big") for address in addresses)
         last = int(number == receivers)
         entries.append(
             f"replicas match {number - 1} 1 action rewrite src 0x{src:x} dst 0x{dst:x} ip 0x{ip:x}"
             f" port {number} last {last}"
         )
-    frames = [frame(0x0A000000 | index) for index in range(1000)]
 
     def sends(received: bytes) -> list[bytes]:
         return [sent(received, dst, src, ip) for src, dst, ip in copies]
 
-    return Program("replication", spec, entries, frames, receivers + 1, receivers, sends)
+    return Program("replication", spec, entries, multicast_frames(), receivers + 1, receivers, sends)
 
 
 def lpm(table: str, value: int, length: int, action: str) -> str:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import bench_peers
+import bench_veth
 import pytest
-from peers import frames, swx, xdp
+from bench_peers import Peer, Times
+from peers import NotInstalledError, frames, swx, xdp
 
 
 def statistics_follow_messages_of_dpdk() -> None:
@@ -43,3 +46,47 @@ def flat_arrays_select_the_longest_prefix() -> None:
     block = (cells[0x0A0000] & 0x7FFFFFFF) << 8
     assert (blocks[block + 0x7F], blocks[block + 0x80]) == (2, 1)
     assert cells[0x0B0000] == 0
+
+
+def results_of_a_benchmark_are_times_and_remarks() -> None:
+    lines = (
+        '{"case":"route","interpreter_ns":235.5,"compiled_ns":120.0}\n'
+        '{"case":"SAI P4","remark":"NOT RUN: set SONIC_PINS"}\n'
+    )
+    assert bench_peers.parse(lines) == (
+        {"route": Times(235.5, 120.0)},
+        {"SAI P4": "NOT RUN: set SONIC_PINS"},
+    )
+
+
+def least_times_of_all_turns_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
+    theirs = iter((150.0, 100.0, 130.0))
+    ours = iter((Times(300, 90), Times(250, 50), Times(260, 80)))
+    bench_peers.compare("route", Times(400, 200), [Peer("SWX", lambda: next(theirs))], lambda: next(ours))
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert lines == [
+        "route 250 ns interpreted, 50 ns compiled, 20 M packets/s",
+        "SWX 100 ns, 10 M packets/s (alfirk 50 ns, 0.50 of it)",
+    ]
+
+
+def a_switch_that_is_not_installed_is_reported_once(capsys: pytest.CaptureFixture[str]) -> None:
+    calls = []
+
+    def missing() -> float:
+        calls.append("XDP")
+        msg = "needs clang"
+        raise NotInstalledError(msg)
+
+    bench_peers.compare("route", Times(2, 1), [Peer("XDP", missing)], lambda: Times(2, 1))
+    assert capsys.readouterr().out.count("NOT RUN: needs clang") == 1
+    assert calls == ["XDP"]
+
+
+def veth_loads_send_only_to_ports_that_are_measured() -> None:
+    routes = bench_veth.routing(1_000).entries
+    assert {entry.params["port"] for entry in routes} == {2}
+    assert len(routes) == len({entry.match["hdr.ipv4.dst"] for entry in routes})
+    load = bench_veth.multicast(3)
+    assert load.groups[0].replicas == ((2, 1), (3, 2), (4, 3))
+    assert len(load.entries) == 1 + load.receivers

@@ -5,7 +5,8 @@ use alfirk_bmv2::{
     Replica, Switch, SwitchOptions,
 };
 use alfirk_bmv2_json::BmV2Json;
-use alfirk_compiler::driver::{compile, CompileOptions};
+use alfirk_compiler::driver::{compile, CompileError, CompileOptions};
+use rustix::time::{clock_gettime, ClockId};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,17 +15,23 @@ pub fn program(source: &str) -> LoadedProgram {
     LoadedProgram::from_typed(&json(source)).unwrap_or_else(|e| panic!("{source}: {e}"))
 }
 
+/// The folder of the workspace.
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("the crate is in the workspace")
+}
+
 /// Compiles a program of the workspace to BMv2 JSON.
 pub fn json(source: &str) -> BmV2Json {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .expect("the crate is in the workspace");
-    let mut options = CompileOptions::new(root.join(source));
-    options
-        .preprocessor
-        .include_dirs
-        .push(root.join("p4include"));
-    compile(&options).unwrap_or_else(|e| panic!("{e}")).json
+    json_with(CompileOptions::new(root().join(source))).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// Compiles a program to BMv2 JSON, with the workspace's `p4include`.
+pub fn json_with(mut options: CompileOptions) -> Result<BmV2Json, CompileError> {
+    let include_dirs = &mut options.preprocessor.include_dirs;
+    include_dirs.push(root().join("p4include"));
+    Ok(compile(&options)?.json)
 }
 
 /// Creates a switch with a program of the workspace, whose ports have no queues. Compiles the program if the engine needs
@@ -47,17 +54,27 @@ pub fn switch_with(program: LoadedProgram, engine: Engine) -> Switch {
     switch
 }
 
-fn insert(switch: &mut Switch, table: &str, key: &[KeyMatch], action: &str, args: &[u64]) {
+/// Adds an entry, of which another with the same key may not exist. In tables with priorities the smallest number wins.
+pub fn insert(
+    switch: &mut Switch,
+    table: &str,
+    key: &[KeyMatch],
+    priority: i32,
+    action: &str,
+    args: &[u64],
+) {
     let table = switch.table(table).unwrap();
     let args = args.iter().map(|a| a.to_be_bytes().to_vec()).collect();
     let target = EntryTarget::Action {
         name: action.to_owned(),
         args,
     };
-    switch.insert_entry(table, key, 0, &target, 0, 0).unwrap();
+    switch
+        .insert_entry(table, key, priority, &target, 0, 0)
+        .unwrap();
 }
 
-fn exact(value: u64) -> KeyMatch {
+pub fn exact(value: u64) -> KeyMatch {
     KeyMatch::Exact {
         value: value.to_be_bytes().to_vec(),
     }
@@ -89,6 +106,15 @@ pub fn ipv4(src: u32, dst: u32, protocol: u8, payload: &[u8]) -> Vec<u8> {
     header.extend([0x12, 0x34, 0x40, 0, 64, protocol, 0, 0]);
     header.extend(src.to_be_bytes());
     header.extend(dst.to_be_bytes());
+    set_checksum(&mut header);
+    frame.extend(header);
+    frame.extend(payload);
+    frame
+}
+
+/// Sets the checksum of an IPv4 header.
+pub fn set_checksum(header: &mut [u8]) {
+    header[10..12].fill(0);
     let sum: u32 = header
         .chunks(2)
         .map(|w| u32::from(u16::from_be_bytes([w[0], w[1]])))
@@ -97,9 +123,6 @@ pub fn ipv4(src: u32, dst: u32, protocol: u8, payload: &[u8]) -> Vec<u8> {
     // The first addition may carry again.
     let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
     header[10..12].copy_from_slice(&sum.to_be_bytes());
-    frame.extend(header);
-    frame.extend(payload);
-    frame
 }
 
 const GROUP_IP: u32 = 0x0aff_0001;
@@ -169,6 +192,7 @@ impl Group {
             &mut switch,
             "ingress.group_lookup.groups",
             &[exact(GROUP_IP.into())],
+            0,
             "ingress.group_lookup.set_group_with_qpn",
             &[0, paths.into(), min_psn, 0, 1],
         );
@@ -180,6 +204,7 @@ impl Group {
                 &mut switch,
                 "ingress.group_lookup.mft",
                 &key,
+                0,
                 "ingress.group_lookup.set_path",
                 &[path.into(), absent(path, paths), 1],
             );
@@ -188,6 +213,7 @@ impl Group {
                 &mut switch,
                 "ingress.bridge_entry.members",
                 &member,
+                0,
                 "ingress.bridge_entry.enter",
                 &[5, 6],
             );
@@ -207,6 +233,7 @@ impl Group {
                 &mut switch,
                 "egress.bridge_exit.receivers",
                 &key,
+                0,
                 "egress.bridge_exit.deliver_with_slot",
                 &deliver,
             );
@@ -258,9 +285,9 @@ impl Group {
     }
 }
 
-/// Returns the processor time of this thread in nanoseconds.
+/// Returns the processor time of this thread in nanoseconds. The kernel updates `/proc/thread-self/schedstat` only with its
+/// timer, every few milliseconds.
 pub fn processor_time() -> u64 {
-    // `/proc/thread-self/schedstat` is only brought up to date every few milliseconds.
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
