@@ -197,6 +197,11 @@ impl Loader<'_> {
         if let Some(slot) = self.pattern(op, a, b)? {
             return Ok(Some(slot));
         }
+        if op == Binary::Shr {
+            if let Some(slot) = self.wide_shift(a, b)? {
+                return Ok(Some(slot));
+            }
+        }
         let mut op = match op {
             Binary::Add => {
                 let (d, a, b) = self.words_of_binary(a, b)?;
@@ -276,6 +281,51 @@ impl Loader<'_> {
 
     /// Emits code for the operands of an operation modulo 2^64. Returns a new word for the operation's result, and the
     /// words of both operands.
+    /// Emits code that computes the low 64 bits of a wide field after a shift to the right by a constant number of bits.
+    /// Returns the word of the result; `None` for other operations.
+    fn wide_shift(&mut self, field: &Node, amount: &Node) -> Result<Option<Slot>, LoadError> {
+        let (
+            Kind::Field {
+                slot,
+                bits,
+                signed: false,
+            },
+            Kind::Const(amount),
+        ) = (&field.kind, &amount.kind)
+        else {
+            return Ok(None);
+        };
+        let amount = amount.to_amount();
+        // The first word is the least significant one. Bits above the width of the field are zero.
+        let last = words_of(*bits).saturating_sub(1);
+        let (word, low) = match usize::try_from(amount / 64) {
+            Ok(word) if word <= last => (word, (amount % 64) as u8),
+            _ => return self.constant(0).map(Some),
+        };
+        let a = slot + word as Slot;
+        if low == 0 {
+            return Ok(Some(a));
+        }
+        let d = self.temp()?;
+        self.emit(match word == last {
+            true => Op::Bits {
+                d,
+                a,
+                low,
+                bits: 64,
+            },
+            false => Op::Join {
+                d,
+                a: a + 1,
+                shift: 64 - low,
+                b: a,
+                low,
+                bits: 64 - low,
+            },
+        });
+        Ok(Some(d))
+    }
+
     fn words_of_binary(&mut self, a: &Node, b: &Node) -> Result<(Slot, Slot, Slot), LoadError> {
         let (a, b) = (self.low(a)?, self.low(b)?);
         Ok((self.temp()?, a, b))

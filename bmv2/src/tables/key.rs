@@ -311,16 +311,14 @@ impl Packing {
         packed
     }
 
-    /// Packs the packet's key into several words.
+    /// Packs the packet's key into several words, and appends them to `packed`.
     #[inline]
-    pub(crate) fn wide(&self, phv: &[u64]) -> WideKey {
-        let mut packed = WideKey::new();
+    pub(crate) fn wide(&self, phv: &[u64], packed: &mut SmallVec<[u64; 32]>) {
         for part in &self.parts {
             for (i, mask) in part.mask.iter().enumerate() {
                 packed.push(phv[part.slot + i] & mask);
             }
         }
-        packed
     }
 
     /// Packs the values or the masks of an entry as the key of a packet is packed, so that they can be compared.

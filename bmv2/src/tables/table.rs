@@ -11,6 +11,7 @@ use crate::numbers::{shortest, Words};
 use crate::program::{LoadedProgram, Table};
 use alfirk_bmv2_json::MatchType;
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -425,7 +426,12 @@ impl Entries {
             AnyIndex::Word(index) => index.find(&self.packing.word(phv), &self.packing),
             AnyIndex::Lpm(lpm) => lpm.find(self.packing.word(phv)),
             AnyIndex::Pair(index) => index.find(&self.packing.pair(phv), &self.packing),
-            AnyIndex::Wide(index) => index.find(&self.packing.wide(phv), &self.packing),
+            AnyIndex::Wide(index) => {
+                // Space for many words without an allocation.
+                let mut key = SmallVec::new();
+                self.packing.wide(phv, &mut key);
+                index.find(&key, &self.packing)
+            }
         }
     }
 
