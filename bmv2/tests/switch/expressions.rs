@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::{json, Value};
 
 /// Fields of many widths, with and without sign, in one header.
-const FIELDS: [(&str, u32, bool); 8] = [
+const FIELDS: [(&str, u32, bool); 9] = [
     ("a", 1, false),
     ("b", 7, true),
     ("c", 8, false),
@@ -16,6 +16,7 @@ const FIELDS: [(&str, u32, bool); 8] = [
     ("f", 56, false),
     ("g", 64, false),
     ("i", 64, true),
+    ("w", 104, false),
 ];
 
 #[derive(Clone, Debug)]
@@ -116,7 +117,7 @@ fn slice(a: E, low: i64, bits: u32) -> E {
 /// of a few bits.
 fn shapes(inner: impl Strategy<Value = E> + Clone + 'static) -> BoxedStrategy<E> {
     let sliced =
-        (inner.clone(), 0i64..66, 1u32..=63).prop_map(|(a, low, bits)| slice(a, low, bits));
+        (inner.clone(), 0i64..110, 1u32..=63).prop_map(|(a, low, bits)| slice(a, low, bits));
     let twice =
         (sliced.clone(), 0i64..20, 1u32..=40).prop_map(|(a, low, bits)| slice(a, low, bits));
     let order = (sliced.clone(), sliced.clone(), 1u32..=63).prop_map(|(a, b, bits)| {
@@ -181,18 +182,18 @@ fn values() -> impl Strategy<Value = Vec<i128>> {
         .map(|(_, bits, signed)| {
             let (bits, signed) = (*bits, *signed);
             prop_oneof![
-                any::<u64>(),
+                any::<u128>(),
                 Just(0),
-                Just(u64::MAX),
+                Just(u128::MAX),
                 Just(1),
-                Just(1 << 63)
+                Just(1 << 127)
             ]
             .prop_map(move |v| {
-                let v = v >> (64 - bits);
+                let v = (v >> (128 - bits)) as i128;
                 if signed && v >> (bits - 1) == 1 {
-                    i128::from(v) - (1 << bits)
+                    v - (1 << bits)
                 } else {
-                    i128::from(v)
+                    v
                 }
             })
         })
@@ -226,7 +227,7 @@ proptest! {
         ]));
         let mut text = String::new();
         for ((_, bits, _), v) in FIELDS.iter().zip(&fields) {
-            let v = (*v as u64) << (64 - bits) >> (64 - bits);
+            let v = (*v as u128) << (128 - bits) >> (128 - bits);
             text += &format!("{v:0width$b}", width = *bits as usize);
         }
         let mut frame: Vec<u8> =

@@ -144,8 +144,23 @@ fn entries_of_the_program_may_set_bits_outside_of_their_mask() {
 #[derive(Clone, Debug)]
 struct Rule {
     a: (u8, u8),
+    /// Value of the first and last byte of the field of 80 bits, and which of them are compared.
+    w: (u8, [bool; 2]),
     b: (u8, u8),
     priority: i32,
+}
+
+impl Rule {
+    /// Returns value and mask of the field of 80 bits.
+    fn w(&self) -> [Vec<u8>; 2] {
+        let (byte, compared) = self.w;
+        let mask = compared.map(|is_compared| if is_compared { 0x0f } else { 0 });
+        [mask.map(|mask| byte & mask), mask].map(|[first, last]| {
+            let mut bytes = vec![0; 10];
+            (bytes[0], bytes[9]) = (first, last);
+            bytes
+        })
+    }
 }
 
 proptest! {
@@ -153,27 +168,34 @@ proptest! {
     #[test]
     fn ternary_and_range_lookups_equal_a_linear_scan(
         rules in proptest::collection::vec(
-            (any::<(u8, u8)>(), any::<(u8, u8)>(), 0i32..4).prop_map(|(a, b, priority)| {
+            (any::<(u8, u8)>(), (0u8..3, any::<[bool; 2]>()), any::<(u8, u8)>(), 0i32..4).prop_map(|(a, w, b, priority)| {
                 let mask = a.1 & 0x0f;
-                Rule { a: (a.0 & mask, mask), b: (b.0.min(b.1), b.0.max(b.1)), priority }
+                Rule { a: (a.0 & mask, mask), w, b: (b.0.min(b.1), b.0.max(b.1)), priority }
             }), 1..24),
         removed in proptest::collection::vec(any::<prop::sample::Index>(), 0..6),
-        packets in proptest::collection::vec(any::<(u8, u8)>(), 12),
+        packets in proptest::collection::vec((any::<u8>(), 0u8..3, 0u8..3, any::<u8>()), 12),
+        is_wide in any::<bool>(),
     ) {
-        static RANGES: OnceLock<Arc<LoadedProgram>> = OnceLock::new();
-        let ranges = RANGES.get_or_init(|| program(
+        static RANGES: OnceLock<[Arc<LoadedProgram>; 2]> = OnceLock::new();
+        let ranges = RANGES.get_or_init(|| ["", "hdr.h.w: ternary;"].map(|wide| program(
             FIELDS,
             FORWARD,
-            "key = { hdr.h.a: ternary; sm.ingress_port: range; } default_action = forward(0x1fe); size = 64;",
-        ));
-        let mut switch = run(Arc::clone(ranges));
+            &format!(
+                "key = {{ hdr.h.a: ternary; {wide} sm.ingress_port: range; }} default_action = forward(0x1fe); size = 64;"
+            ),
+        )));
+        let mut switch = run(Arc::clone(&ranges[usize::from(is_wide)]));
         let table = switch.table("t").unwrap();
         let mut live: Vec<(Rule, u64, EntryHandle)> = Vec::new();
         for (i, rule) in rules.iter().enumerate() {
-            let key = [
+            let mut key = vec![
                 KeyMatch::Ternary { value: vec![rule.a.0], mask: vec![rule.a.1] },
                 KeyMatch::Range { low: vec![rule.b.0], high: vec![rule.b.1] },
             ];
+            if is_wide {
+                let [value, mask] = rule.w();
+                key.insert(1, KeyMatch::Ternary { value, mask });
+            }
             let target = run_action("forward", &[i as u64]);
             match switch.insert_entry(table, &key, rule.priority, &target, 0, 0) {
                 Ok(handle) => live.push((rule.clone(), i as u64, handle)),
@@ -186,12 +208,16 @@ proptest! {
                 switch.delete_entry(table, handle).unwrap();
             }
         }
-        for (a, port) in packets {
+        for (a, first, last, port) in packets {
+            let is_right = |r: &Rule| {
+                let (byte, [is_first, is_last]) = r.w;
+                !is_wide || (!is_first || byte == first) && (!is_last || byte == last)
+            };
             let best = live
                 .iter()
-                .filter(|(r, _, _)| a & r.a.1 == r.a.0 && (r.b.0..=r.b.1).contains(&port))
+                .filter(|(r, _, _)| a & r.a.1 == r.a.0 && (r.b.0..=r.b.1).contains(&port) && is_right(r))
                 .min_by_key(|(r, i, _)| (r.priority, *i));
-            let frame = [[a].as_slice(), &[0; 11]].concat();
+            let frame = [[a, 0, first].as_slice(), &[0; 8], &[last]].concat();
             let out = switch.process(u32::from(port), &frame, 0)[0].0;
             prop_assert_eq!(u64::from(out), best.map_or(0x1fe, |(_, i, _)| *i));
         }
