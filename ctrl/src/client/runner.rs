@@ -13,7 +13,7 @@ use super::connection::{self, Command, Report};
 use super::files::{FileError, StateFile, SwitchAddress};
 use crate::controller::{
     ApiReply, ApiRequest, Controller, Effect, Event, GroupError, GroupInfo, GroupStatus,
-    MemberSpec, RegisterGroup, StatusReport, SwitchError, Tag,
+    MemberSpec, RegisterGroup, RouteChanges, StatusReport, SwitchError, Tag,
 };
 use crate::tables::Counts;
 use crate::topology::{LinkIndex, SwitchIndex};
@@ -64,6 +64,8 @@ pub struct Runner {
     waiting: BTreeMap<Tag, Pending>,
     next_tag: u64,
     ready: Vec<oneshot::Sender<Result<(), SwitchError>>>,
+    /// Reports of links whose changes of routes the switches have not confirmed yet, with the numbers of links.
+    links: Vec<(RouteChanges, usize, oneshot::Sender<usize>)>,
     subscribers: Vec<mpsc::UnboundedSender<GroupNotification>>,
     /// File that stores the desired state, and its current content; `None` without `--state`.
     state: Option<(StateFile, String)>,
@@ -202,8 +204,8 @@ impl Handle {
         self.call(|reply| Call::Refresh(mcst_id, reply)).await
     }
 
-    /// Reports that all links between two nodes are down, or up again. Returns the number of these links, 0 if a node is unknown,
-    /// or `None` if the runner has ended.
+    /// Reports that all links between two nodes are down, or up again, and waits until the switches have confirmed the changes
+    /// of their routes. Returns the number of these links, 0 if a node is unknown, or `None` if the runner has ended.
     pub async fn set_link(&self, a: &str, b: &str, is_up: bool) -> Option<usize> {
         let (a, b) = (a.to_owned(), b.to_owned());
         self.call(|reply| Call::Link(a, b, is_up, reply)).await
@@ -279,6 +281,7 @@ impl Runner {
             waiting: BTreeMap::new(),
             next_tag: 0,
             ready: Vec::new(),
+            links: Vec::new(),
             subscribers: Vec::new(),
             state: None,
             journal: None,
@@ -460,7 +463,8 @@ impl Runner {
                 for link in &links {
                     self.handle([Event::Link { link: *link, is_up }]);
                 }
-                let _ = reply.send(links.len());
+                let changes = self.controller.route_changes();
+                self.links.push((changes, links.len(), reply));
             }
             Call::Subscribe(to, reply) => {
                 self.subscribers.push(to);
@@ -510,6 +514,13 @@ impl Runner {
                     self.send(switch, Command::Stream(message));
                 }
                 Effect::Api(reply) => replies.push(reply),
+            }
+        }
+        let waiting = std::mem::take(&mut self.links);
+        for (changes, count, reply) in waiting {
+            match self.controller.have_routes_changed(changes) {
+                true => drop(reply.send(count)),
+                false => self.links.push((changes, count, reply)),
             }
         }
         // Saved before the replies are sent, so that a confirmed group survives a restart. Written once per batch.

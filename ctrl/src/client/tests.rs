@@ -239,10 +239,15 @@ async fn a_group_is_registered_and_removed_over_grpc() {
 
 #[tokio::test]
 async fn a_link_reported_down_is_avoided_and_watchers_are_notified() {
+    let servers = [(); 4].map(|()| FakeServer::new());
     let mut addresses = Vec::new();
-    for _ in 0..4 {
-        addresses.push(FakeServer::new().listen(loopback()).await.0);
+    for server in &servers {
+        addresses.push(server.listen(loopback()).await.0);
     }
+    let updates = || -> Vec<usize> {
+        let switches = servers.iter().map(|server| server.0.lock().unwrap());
+        switches.map(|switch| switch.updates).collect()
+    };
     let handle = control(leaf_spine(2, 2, 1).unwrap(), &addresses);
     handle.ready(LIMIT).await.unwrap();
     let service = ControlService::new(handle);
@@ -254,7 +259,14 @@ async fn a_link_reported_down_is_avoided_and_watchers_are_notified() {
         let (a, b) = (a.to_owned(), b.to_owned());
         Request::new(control::SetLinkRequest { a, b, up })
     };
+    let before = updates();
     service.set_link(link("s1", "l1", false)).await.unwrap();
+    // At the reply, both leaves have new routes, and the spine that has lost its link.
+    let changed = before
+        .iter()
+        .zip(updates())
+        .filter(|(before, after)| *before < after);
+    assert!(changed.count() >= 3);
     let received = tokio::time::timeout(LIMIT, news.next()).await.unwrap();
     let expected = control::GroupNews {
         mcst_id,

@@ -98,6 +98,10 @@ pub struct Controller {
     datagrams: Datagrams,
 }
 
+/// All changes of routes up to a point of time; see [`Controller::have_routes_changed`].
+#[derive(Clone, Copy, Debug)]
+pub struct RouteChanges(session::TaskId);
+
 impl Controller {
     /// Creates a controller of a network, before any switch is connected.
     ///
@@ -131,6 +135,16 @@ impl Controller {
     /// Whether every switch has its pipeline, routes and groups.
     pub fn is_ready(&self) -> bool {
         self.network.switches().are_all_ready()
+    }
+
+    /// Returns what [`Controller::have_routes_changed`] takes to ask about all changes of routes up to now.
+    pub fn route_changes(&self) -> RouteChanges {
+        RouteChanges(self.network.switches().last_task())
+    }
+
+    /// Whether all switches that can be reached have confirmed these changes of their routes.
+    pub fn have_routes_changed(&self, changes: RouteChanges) -> bool {
+        !self.network.switches().is_detached_pending(changes.0)
     }
 
     /// Processes an event at time `now`: nanoseconds since any epoch, monotonic.

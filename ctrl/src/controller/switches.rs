@@ -225,6 +225,17 @@ impl Switches {
         self.effects.pop_front()
     }
 
+    /// The task that was submitted last.
+    pub(super) fn last_task(&self) -> TaskId {
+        TaskId(self.next_task)
+    }
+
+    /// Whether a task up to this one is pending whose result nothing waits for: a change of routes.
+    pub(super) fn is_detached_pending(&self, last: TaskId) -> bool {
+        let mut tasks = self.tasks.range(..=last);
+        tasks.any(|(_, owner)| matches!(owner, Owner::Detached))
+    }
+
     /// Pending tasks and their owners.
     #[cfg(test)]
     pub(super) fn tasks(&self) -> &BTreeMap<TaskId, Owner> {
