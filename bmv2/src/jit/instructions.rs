@@ -110,7 +110,8 @@ impl Code<'_> {
     /// Has an instruction executed by the interpreter's code.
     fn step(&mut self, pc: u32, op: Op, halt: Block) {
         let halts = self.call(self.imports.step, &[pc.into()]);
-        let is_request = |effect: &Effect| matches!(effect, Effect::Packet | Effect::Drop);
+        let is_request =
+            |effect: &Effect| matches!(effect, Effect::Packet | Effect::Drop | Effect::Log);
         if op.effects().iter().any(is_request) {
             self.mark_requests();
         }

@@ -11,8 +11,8 @@ use crate::trace::TraceEvent;
 use alfirk_packet_io::frame::SplitFrame;
 
 impl Processor<'_> {
-    /// Finishes what the machine code of egress has left: sends the requested clone, and runs the deparser. Returns where the
-    /// headers are; `None` if the packet was dropped.
+    /// Does what follows the egress pipeline, unless machine code has: sends the requested clone, and runs the deparser. Returns
+    /// where the headers are; `None` if the packet was dropped.
     #[inline(never)]
     fn deparse(&mut self, packet: &mut Packet, fx: &mut Effects) -> Option<Deparsed> {
         let program = self.program;

@@ -367,6 +367,27 @@ fn failed_assertions_drop_the_packet_and_keep_earlier_messages() {
 }
 
 #[test]
+fn texts_logged_in_ingress_are_effects_of_ingress() {
+    let mut switch = editing_switch(
+        "bit<8> a;",
+        "log_msg(\"a={}\", { hdr.h.a }); if (hdr.h.a == 1) mark_to_drop(sm); if (hdr.h.a == 2) sm.mcast_grp = 1;",
+    );
+    let group = [1, 2].map(|port| Replica { port, rid: 0 });
+    switch.pre_mut().unwrap().set_group(1, &group).unwrap();
+    for is_direct in [false, true] {
+        for (a, enqueued) in [(0, 1), (1, 0), (2, 2)] {
+            let mut fx = Effects::default();
+            switch.ingress(0, &[a], 0, &mut fx);
+            let sent = fx.enqueued.len() + fx.output.len();
+            assert_eq!((sent, &fx.logs[..]), (enqueued, &[format!("a={a}")][..]));
+        }
+        if !is_direct {
+            switch.set_queued_ports([]);
+        }
+    }
+}
+
+#[test]
 fn arithmetic_primitives_of_p4_14_work() {
     let names = [
         "x", "y", "r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8",
