@@ -242,7 +242,7 @@ pub(crate) fn look_up(
     )
 }
 
-/// Looks up a key in a table as [`look_up`] does, without recording. The table is one for which [`Table::is_plain`] is true.
+/// Looks up a key in a table as [`look_up`] does, without recording. The table is one for which [`crate::program::Table::is_plain`] is true.
 #[cfg(feature = "jit")]
 #[inline(always)]
 pub(crate) fn look_up_word(
@@ -254,14 +254,11 @@ pub(crate) fn look_up_word(
     key: u64,
 ) -> (Option<Pc>, Pc) {
     let table = &mut state.tables[at];
-    let action = match table.hit_word(key, ctx.ingress_length, ctx.now) {
-        Some(Target::Action(action)) => Some(action),
-        Some(_) | None => None,
-    };
-    if let Some(action) = action {
+    let hit = table.hit_word(key, ctx.ingress_length, ctx.now);
+    if let Some(Target::Action(action)) = hit {
         return (Some(enter(program, phv, action)), action.next);
     }
-    match &state.tables[at].default {
+    match &table.default {
         Some(action) => (Some(enter(program, phv, action)), action.next),
         None => {
             let table = &program.tables[at];

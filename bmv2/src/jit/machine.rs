@@ -65,7 +65,7 @@ pub(super) struct Machine<'a> {
     pub switch_drop_port: u32,
     /// Whether a function that has several parts executes only one: the parser, or the deparser.
     pub is_part: u64,
-    /// Metadata that the code sets first: [`IngressValues`] or [`EgressValues`].
+    /// Metadata that the code sets first: [`program::IngressValues`] or [`EgressValues`].
     pub metadata: EgressValues,
     /// Whether a received packet's metadata are to be set in ingress.
     pub is_received: u64,
