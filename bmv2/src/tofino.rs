@@ -13,7 +13,7 @@
 
 use crate::drop_reason::DropReason;
 use crate::effects::{get, set, set_unassigned, Effects, Output, Packet, QueueState, Queued};
-use crate::exec::deparse::{deparse, emit};
+use crate::exec::deparse::emit;
 use crate::exec::parse::{log, parse_with};
 use crate::frame::SharedFrame;
 use crate::pre::{CloneSession, Replica, Selection};
@@ -519,21 +519,11 @@ impl Processor<'_> {
 
     /// Runs the deparser, and returns the bytes of the packet that it emits.
     fn tofino_deparse(&mut self, gress: &Gress, packet: &mut Packet) -> Vec<u8> {
-        let Packet {
-            words,
-            frame,
-            payload,
-            ctx,
-        } = packet;
-        let rest = Packet::rest(frame, *payload);
-        let code = (self.compiled, &gress.deparser);
-        let headers = deparse(self.program, code, self.state, words, rest, ctx);
+        let headers = self.run_deparser(&gress.deparser, packet);
+        let rest = Packet::rest(&packet.frame, packet.payload);
         let mut bytes = Vec::with_capacity(headers + rest.bytes().len());
         bytes.extend_from_slice(&self.state.headers[..headers]);
         bytes.extend_from_slice(rest.bytes());
-        if let Some(recorder) = &mut self.state.recorder {
-            recorder.changes(self.program, words);
-        }
         bytes
     }
 

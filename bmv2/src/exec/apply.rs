@@ -242,7 +242,8 @@ pub(crate) fn look_up(
     )
 }
 
-/// Looks up a key in a table as [`look_up`] does, without recording. The table is one for which [`crate::program::Table::is_plain`] is true.
+/// Looks up a key in a table as [`look_up`] does, without recording. The key
+/// fits one word, and [`crate::program::Table::is_plain`] is true.
 #[cfg(feature = "jit")]
 #[inline(always)]
 pub(crate) fn look_up_word(

@@ -6,7 +6,7 @@ use crate::exec::ops::Pc;
 use crate::exec::run::Context;
 use crate::exec::verdict::{Part, Verdict};
 use crate::frame::{Frame, Rest};
-use crate::program::{CompileError, Deparser, EgressValues, LoadedProgram, Meta, Parser};
+use crate::program::{CompileError, Deparser, EgressValues, LoadedProgram, Parser};
 use crate::state::State;
 use alfirk_packet_io::frame::SplitFrame;
 use std::convert::Infallible;
@@ -96,14 +96,6 @@ impl Run<'_> {
     }
 
     pub fn payload(&self) -> usize {
-        match self.never {}
-    }
-
-    pub fn get(&self, _: Option<Meta>) -> u64 {
-        match self.never {}
-    }
-
-    pub fn set(&mut self, _: Option<Meta>, _: u64) {
         match self.never {}
     }
 

@@ -144,7 +144,7 @@ impl<'a> Machine<'a> {
             drop_port,
             switch_drop_port: drop_port,
             is_part: 0,
-            metadata: [0; 9],
+            metadata: EgressValues::default(),
             is_received: 0,
             verdict: 0,
             target: 0,
@@ -259,7 +259,7 @@ pub(super) unsafe extern "C" fn call_apply(machine: *mut Machine, table: u64) ->
     applied(look_up(program, state, rest, ctx, words, table as usize))
 }
 
-/// Applies a table for which [`program::Table::is_plain`] is true, with the packed key. The result is that of [`call_apply`].
+/// Applies a table for which [`program::Table::is_plain`] is true and whose key fits one word, with the packed key. The result is that of [`call_apply`].
 pub(super) unsafe extern "C" fn call_apply_word(
     machine: *mut Machine,
     table: u64,

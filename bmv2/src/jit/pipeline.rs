@@ -281,9 +281,10 @@ impl<'a> Regions<'a> {
         let program = self.program;
         let info = &program.tables[usize::from(table)];
         let number = code.number(table.into());
-        let applied = match info.is_plain() {
+        let packing = Packing::new(info);
+        let applied = match info.is_plain() && packing.one_word {
             true => {
-                let key = key(code, info);
+                let key = key(code, &packing);
                 code.call_with(code.imports.apply_word, &[number, key])
             }
             false => code.call_with(code.imports.apply, &[number]),
@@ -400,10 +401,9 @@ impl<'a> Regions<'a> {
 }
 
 /// Packs the key of a table as [`Packing::word`] does.
-fn key(code: &mut Code, table: &Table) -> Value {
-    let parts = Packing::new(table).parts;
+fn key(code: &mut Code, packing: &Packing) -> Value {
     let mut key = None;
-    for part in &parts {
+    for part in &packing.parts {
         let word = code.word(part.slot as Slot);
         let bits = code.b.ins().band_imm(word, part.low_mask as i64);
         let bits = match part.offset & 63 {

@@ -7,7 +7,7 @@ use crate::exec::deparse::Deparsed;
 use crate::exec::join::SLACK;
 use crate::exec::verdict::{Part, Verdict};
 use crate::frame::{Frame, Rest, SharedFrame};
-use crate::program::{EgressValues, LoadedProgram, Meta};
+use crate::program::{EgressValues, LoadedProgram};
 use crate::state::State;
 use alfirk_packet_io::frame::SplitFrame;
 use std::slice;
@@ -97,24 +97,6 @@ impl Run<'_> {
     #[inline]
     pub fn payload(&self) -> usize {
         self.machine.cursor as usize
-    }
-
-    /// Returns a metadata field; 0 if the program does not have it.
-    #[inline]
-    pub fn get(&self, field: Option<Meta>) -> u64 {
-        // SAFETY: metadata fields are among the program's words.
-        field.map_or(0, |field| unsafe {
-            *self.machine.words.add(usize::from(field.slot))
-        })
-    }
-
-    /// Sets a metadata field; does nothing if the program does not have it.
-    #[inline]
-    pub fn set(&mut self, field: Option<Meta>, value: u64) {
-        if let Some(field) = field {
-            // SAFETY: as for `get`.
-            unsafe { *self.machine.words.add(usize::from(field.slot)) = value & field.mask };
-        }
     }
 
     /// Returns the current length of the packet in bytes.

@@ -293,11 +293,9 @@ pub(crate) struct Table {
 
 #[cfg(feature = "jit")]
 impl Table {
-    /// Returns whether a lookup does nothing but count the hit and choose an action by a key of at most one word.
+    /// Returns whether a lookup does nothing but count the hit and choose an action.
     pub fn is_plain(&self) -> bool {
-        let bits: u64 = self.keys.iter().map(|key| u64::from(key.bits)).sum();
-        bits <= 64
-            && self.profile.is_none()
+        self.profile.is_none()
             && self.direct_meter.is_none()
             && self.direct_registers.is_empty()
             && self.coverage.is_none()

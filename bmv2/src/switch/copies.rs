@@ -88,12 +88,11 @@ impl Processor<'_> {
         }
         let own = get(&packet.words, self.program.intrinsic.priority);
         let priority = priority.map_or(own, u64::from);
-        if priority >= u64::from(self.priority_queues) {
+        let Some(priority) = valid_priority(priority, self.priority_queues) else {
             self.log(|| Step::Priority);
             self.record_drop(DropReason::Priority, fx);
             return None;
-        }
-        let priority = u8::try_from(priority).unwrap_or(u8::MAX);
+        };
         if let Some(recorder) = &mut self.state.recorder {
             recorder.queued(port, priority, rid, copy);
         }
@@ -257,4 +256,11 @@ impl Processor<'_> {
         self.replicate(&replicas, (class > 0).then_some(class), packet, fx);
         self.select(original);
     }
+}
+
+/// Returns a priority if there is a queue for it, of this number of queues.
+#[inline]
+pub(super) fn valid_priority(priority: u64, queues: u32) -> Option<u8> {
+    let is_valid = priority < u64::from(queues);
+    is_valid.then(|| u8::try_from(priority).unwrap_or(u8::MAX))
 }

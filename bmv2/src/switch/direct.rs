@@ -4,7 +4,7 @@
 //! changed is restored. The effects are those of a queue that is served at once: egress passes happen in the order in which
 //! the packets would be enqueued.
 
-use super::copies::MAX_ENQUEUED;
+use super::copies::{valid_priority, MAX_ENQUEUED};
 use super::egress::egress_values;
 use super::{Processor, Switch};
 use crate::effects::{get, set, Effects, Packet, QueueState};
@@ -100,7 +100,7 @@ impl Processor<'_> {
             let mut left = others;
             while let Some((replica, after)) = left.split_first() {
                 match self.code_of_copies(packet, fx) {
-                    Some(code) => match self.send_copies(code, &mut left, packet, &backup, fx) {
+                    Some(how) => match self.send_copies(how, &mut left, packet, &backup, fx) {
                         Some((port, out)) => self.end_egress(packet, port, None, false, out, fx),
                         None => break,
                     },
@@ -118,14 +118,15 @@ impl Processor<'_> {
         true
     }
 
-    /// Returns machine code, if the copies of a packet are sent after egress unless they request more there.
-    fn code_of_copies(&self, packet: &Packet, fx: &Effects) -> Option<V1model> {
+    /// Returns machine code and the priority of the copies of a packet, if they are sent after egress unless they request more
+    /// there.
+    fn code_of_copies(&self, packet: &Packet, fx: &Effects) -> Option<(V1model, u8)> {
         let priority = get(&packet.words, self.program.intrinsic.priority);
+        let priority = valid_priority(priority, self.priority_queues)?;
         let is_plain = packet.ctx.truncate.is_none()
             && self.program.deparser.code.is_none()
-            && priority < u64::from(self.priority_queues)
             && fx.enqueued.len() < MAX_ENQUEUED;
-        self.v1model().filter(|_| is_plain)
+        is_plain.then_some((self.v1model()?, priority))
     }
 
     /// Sends copies of a packet to the replicas `left` on one machine, and restores the packet after each. Removes them from
@@ -133,7 +134,7 @@ impl Processor<'_> {
     /// frame.
     fn send_copies(
         &mut self,
-        code: V1model,
+        (code, priority): (V1model, u8),
         left: &mut &[Replica],
         packet: &mut Packet,
         backup: &Packet,
@@ -143,12 +144,14 @@ impl Processor<'_> {
         let drop_port = self.drop_port;
         let now = packet.ctx.now;
         let length = packet.ctx.length;
-        let priority = get(&packet.words, program.intrinsic.priority);
-        let priority = u8::try_from(priority).unwrap_or(u8::MAX);
         let mut run = code.start(self.machine_parts(), packet);
         while let Some((replica, after)) = left.split_first() {
             *left = after;
-            run.set(program.intrinsic.egress_rid, replica.rid.into());
+            set(
+                run.words(),
+                program.intrinsic.egress_rid,
+                replica.rid.into(),
+            );
             let to = (replica.port, priority);
             let values = egress_values(to, length as u64, drop_port, now, empty_queue(now));
             let mut out = fx.spare.pop().unwrap_or_default();

@@ -5,7 +5,7 @@ use crate::drop_reason::DropReason;
 use crate::effects::{get, set, set_all, Effects, Packet, QueueState, Queued};
 use crate::exec::deparse::{deparse, Deparsed};
 use crate::frame::{Frame, SharedFrame};
-use crate::program::EgressValues;
+use crate::program::{Deparser, EgressValues};
 use crate::steps::Step;
 use crate::trace::TraceEvent;
 use alfirk_packet_io::frame::SplitFrame;
@@ -32,6 +32,14 @@ impl Processor<'_> {
             return None;
         }
         self.enter_block("deparser");
+        let length = self.run_deparser(&program.deparser, packet);
+        self.leave_block("deparser");
+        Some(Deparsed::Buffer(length))
+    }
+
+    /// Runs a deparser on a packet, and records the fields that it changes. Returns the length in bytes of the headers, which are
+    /// at the front of `state.headers`.
+    pub fn run_deparser(&mut self, deparser: &Deparser, packet: &mut Packet) -> usize {
         let Packet {
             words,
             frame,
@@ -39,13 +47,10 @@ impl Processor<'_> {
             ctx,
         } = packet;
         let rest = Packet::rest(frame, *payload);
-        let code = (self.compiled, &program.deparser);
-        let length = deparse(program, code, self.state, words, rest, ctx);
-        if let Some(recorder) = &mut self.state.recorder {
-            recorder.changes(program, words);
-            recorder.leave_block("deparser");
-        }
-        Some(Deparsed::Buffer(length))
+        let code = (self.compiled, deparser);
+        let length = deparse(self.program, code, self.state, words, rest, ctx);
+        self.record_changes(packet);
+        length
     }
 
     /// Takes a packet from its queue entry, and runs egress on it.

@@ -1,10 +1,11 @@
 //! Received packets that machine code processes. A packet for one port without a queue passes parser, ingress, egress and
 //! deparser on one machine, without decisions in between.
 
+use super::copies::valid_priority;
 use super::direct::empty_queue;
 use super::egress::egress_values;
 use super::{instance, Processor};
-use crate::effects::{Effects, Packet};
+use crate::effects::{get, set, Effects, Packet};
 use crate::exec::verdict::{Part, Verdict};
 use crate::jit::V1model;
 use crate::program::IngressValues;
@@ -25,16 +26,20 @@ impl Processor<'_> {
         let [port, length, ..] = metadata;
         packet.ctx.start(length as usize, port, now);
         let direct = self.direct.take();
-        let queues = u64::from(self.priority_queues);
-        let drop_port = self.drop_port;
+        let (queues, drop_port) = (self.priority_queues, self.drop_port);
         let mut run = code.start(self.machine_parts(), &mut packet);
         let verdict = run.ingress(&Part::Received(metadata));
         let payload = run.payload();
         if let (Some(Verdict::Unicast(port)), Some(direct)) = (verdict, direct) {
-            let priority = run.get(program.intrinsic.priority);
-            if direct.contains(port) && fx.enqueued.is_empty() && priority < queues {
-                run.set(program.intrinsic.instance_type, instance::NORMAL);
-                let to = (port, u8::try_from(priority).unwrap_or(u8::MAX));
+            let priority = get(run.words(), program.intrinsic.priority);
+            let priority = valid_priority(priority, queues).filter(|_| fx.enqueued.is_empty());
+            if let (Some(priority), true) = (priority, direct.contains(port)) {
+                set(
+                    run.words(),
+                    program.intrinsic.instance_type,
+                    instance::NORMAL,
+                );
+                let to = (port, priority);
                 let values = egress_values(to, run.length(), drop_port, now, empty_queue(now));
                 let mut out = fx.spare.pop().unwrap_or_default();
                 let headers = run.egress(&values, true, &mut out);
