@@ -45,12 +45,23 @@ pub(crate) struct State {
     pub buffer: BitBuffer,
     /// Buffer for headers that the deparser emits, reused to avoid allocations.
     pub headers: Vec<u8>,
+    /// Buffer in which machine code concatenates the inputs of a hash.
+    #[cfg(feature = "jit")]
+    pub inputs: Vec<u8>,
     /// Counts what packets execute, if the program was loaded for coverage.
     pub coverage: Counters,
     /// Records the steps of packets, if tracing or the log is on.
     pub recorder: Option<Box<Recorder>>,
     /// Buffer for lists of a packet's copies, reused to avoid allocations.
     pub scratch: Vec<Replica>,
+}
+
+/// Returns the length in bytes of the longest inputs that machine code concatenates.
+#[cfg(feature = "jit")]
+fn longest_inputs(program: &LoadedProgram) -> usize {
+    let calculations = program.calculations.iter();
+    let joined = calculations.filter_map(|calculation| calculation.joined_statelessly());
+    joined.map(|inputs| inputs.join.bytes()).max().unwrap_or(0)
 }
 
 impl State {
@@ -102,6 +113,8 @@ impl State {
             random: Random::new(seed),
             buffer: BitBuffer::default(),
             headers: vec![0; longest + SLACK],
+            #[cfg(feature = "jit")]
+            inputs: vec![0; longest_inputs(program) + SLACK],
             coverage: Counters::new(program.sites.counters()),
             recorder: None,
             scratch: Vec::new(),

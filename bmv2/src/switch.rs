@@ -439,7 +439,7 @@ impl<'a> Processor<'a> {
         if let Some(code) = self.v1model() {
             return self.received_compiled(code, packet, metadata, now, fx);
         }
-        self.pool.clear(program, &mut packet.words);
+        self.pool.clear(self.code(), &mut packet.words);
         let fields = program.intrinsic.ingress_fields();
         set_all(&mut packet.words, &fields, &metadata);
         if let Some(recorder) = &mut self.state.recorder {
@@ -639,7 +639,7 @@ impl<'a> Processor<'a> {
         if packet.ctx.resubmit != 0 {
             let frame = packet.frame.clone().unwrap_or_default();
             let length = frame.len() as u64;
-            let mut fresh = self.pool.packet(self.program, frame);
+            let mut fresh = self.pool.packet(self.code(), frame);
             self.keep(&packet.words, &mut fresh.words, packet.ctx.resubmit);
             let words = &mut fresh.words;
             set(words, intrinsic.instance_type, instance::RESUBMITTED);

@@ -135,7 +135,7 @@ impl Processor<'_> {
         fx: &mut Effects,
     ) -> Option<(Vec<u8>, u64)> {
         let md = &tofino.ingress_metadata;
-        let mut packet = self.pool.cleared(self.program);
+        let mut packet = self.pool.cleared(self.code());
         let words = &mut packet.words;
         set(words, md.ingress_port, u64::from(port));
         set(words, md.resubmit_flag, u64::from(resubmitted));
@@ -300,7 +300,7 @@ impl Processor<'_> {
         fx: &mut Effects,
     ) {
         let length = frame.len();
-        let mut copy = self.pool.packet(self.program, frame);
+        let mut copy = self.pool.packet(self.code(), frame);
         copy.ctx.start(length, 0, now);
         self.log(|| Step::Replicate { port: replica.port });
         self.number_copy(&mut copy, number);

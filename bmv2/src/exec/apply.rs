@@ -242,44 +242,10 @@ pub(crate) fn look_up(
     )
 }
 
-/// Looks up a key in a table as [`look_up`] does, without recording. The key
-/// fits one word, and [`crate::program::Table::is_plain`] is true.
-#[cfg(feature = "jit")]
-#[inline(always)]
-pub(crate) fn look_up_word(
-    program: &LoadedProgram,
-    state: &mut State,
-    ctx: &Context,
-    phv: &mut [u64],
-    at: usize,
-    key: u64,
-) -> (Option<Pc>, Pc) {
-    let table = &mut state.tables[at];
-    let hit = table.hit_word(key, ctx.ingress_length, ctx.now);
-    if let Some(Target::Action(action)) = hit {
-        return (Some(enter(program, phv, action)), action.next);
-    }
-    match &table.default {
-        Some(action) => (Some(enter(program, phv, action)), action.next),
-        None => {
-            let table = &program.tables[at];
-            (None, table.on_miss.unwrap_or(table.after_miss))
-        }
-    }
-}
-
 #[inline]
 fn enter(program: &LoadedProgram, phv: &mut [u64], action: &ActionRef) -> Pc {
     let params = usize::from(program.layout.params);
-    let args = &action.args[..];
-    let to = &mut phv[params..params + args.len()];
-    // A call of `memcpy` takes longer than the few words of most actions.
-    match (args, to) {
-        ([], _) => {}
-        ([a], [to]) => *to = *a,
-        ([a, b], [to_a, to_b]) => (*to_a, *to_b) = (*a, *b),
-        (args, to) => to.copy_from_slice(args),
-    }
+    action.set_params(&mut phv[params..params + action.args.len()]);
     action.code
 }
 

@@ -73,6 +73,41 @@ impl Calculation {
         }
     }
 
+    /// Returns the plan for concatenating the inputs, if [`Calculation::hash_joined`] supports the algorithm.
+    #[cfg(feature = "jit")]
+    pub(crate) fn joined_statelessly(&self) -> Option<&JoinedInputs> {
+        let is_supported = match self.algorithm {
+            Algorithm::Crc32 => true,
+            Algorithm::Crc16
+            | Algorithm::CrcCcitt
+            | Algorithm::Csum16
+            | Algorithm::Xor16
+            | Algorithm::Xor32
+            | Algorithm::Identity
+            | Algorithm::Xxh64 => !self.payload,
+            Algorithm::Custom(_)
+            | Algorithm::Random
+            | Algorithm::RoundRobin
+            | Algorithm::RoundRobinConsistent => false,
+        };
+        self.joined.as_ref().filter(|_| is_supported)
+    }
+
+    /// Computes the hash of concatenated inputs, as [`Calculation::output`] does. `inputs`: at its front are those without the
+    /// payload.
+    #[cfg(feature = "jit")]
+    pub(crate) fn hash_joined(&self, inputs: &[u8], rest: Rest) -> u64 {
+        let length = self.joined.as_ref().map_or(0, |joined| joined.join.bytes());
+        let inputs = &inputs[..length];
+        if !self.payload {
+            return hash_bytes(self.algorithm, inputs);
+        }
+        let mut hash = crc32fast::Hasher::new();
+        hash.update(inputs);
+        hash.update(rest.bytes());
+        hash.finalize().into()
+    }
+
     fn join(&self, layout: &Layout, phv: &[u64], buffer: &mut BitBuffer) {
         for input in &self.inputs {
             match input {

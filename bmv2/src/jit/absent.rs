@@ -24,6 +24,14 @@ impl Compiled {
         ))
     }
 
+    pub fn clear_words(&self, _: &mut [u64]) -> bool {
+        match *self {}
+    }
+
+    pub fn copy_words(&self, _: &[u64], _: &mut [u64]) -> bool {
+        match *self {}
+    }
+
     pub fn restore_words(&self, _: &[u64], _: &mut [u64]) -> bool {
         match *self {}
     }

@@ -67,6 +67,7 @@ pub(super) struct Imports<T> {
     pub parser_step: T,
     pub parser_next: T,
     pub calculate: T,
+    pub hash_joined: T,
     pub emit: T,
 }
 

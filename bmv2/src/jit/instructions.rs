@@ -1,6 +1,7 @@
 //! Compilation of single instructions that do not jump.
 
 use super::builder::Code;
+use super::calculation::calculate;
 use super::machine::at;
 use super::wide;
 use crate::exec::ops::{Effect, Op, Slot, Test};
@@ -93,6 +94,12 @@ impl Code<'_> {
                     self.set_word(group, zero);
                 }
             }
+            Op::Hash {
+                d,
+                calculation,
+                base,
+                max,
+            } => self.hash(program, d, calculation, base, max),
             Op::Cover { counter } => self.cover(counter),
             // Switches that record traces or the log interpret.
             Op::Note { .. } => {}
@@ -105,6 +112,24 @@ impl Code<'_> {
             }
             op => self.step(pc, op, halt),
         }
+    }
+
+    /// Compiles a hash that is reduced to `max` values from `base` on.
+    fn hash(&mut self, program: &LoadedProgram, d: Slot, calculation: u16, base: Slot, max: Slot) {
+        let hash = calculate(self, program, calculation);
+        let known = self.constant(max).map(|max| max.max(1));
+        let reduced = match known {
+            Some(max) if max.is_power_of_two() => self.low_bits(hash, max.trailing_zeros()),
+            Some(max) => self.b.ins().urem_imm(hash, max as i64),
+            None => {
+                let (max, one) = (self.word(max), self.number(1));
+                let max = self.b.ins().umax(max, one);
+                self.b.ins().urem(hash, max)
+            }
+        };
+        let base = self.word(base);
+        let value = self.b.ins().iadd(reduced, base);
+        self.set_word(d, value);
     }
 
     /// Has an instruction executed by the interpreter's code.

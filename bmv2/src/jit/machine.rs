@@ -4,7 +4,7 @@
 //! and drops them before it returns; compiled code creates none. So there is one reference to each object at a time.
 
 use crate::drop_reason::DropReason;
-use crate::exec::apply::{look_up, look_up_word};
+use crate::exec::apply::look_up;
 use crate::exec::deparse::emit;
 use crate::exec::ops::{FusedOp, Pc};
 use crate::exec::parse::Parser;
@@ -16,6 +16,7 @@ use crate::externs::register::Register;
 use crate::frame::{Frame, Rest};
 use crate::program::{self, EgressValues, LoadedProgram};
 use crate::state::State;
+use crate::tables::TableState;
 use std::marker::PhantomData;
 use std::mem::offset_of;
 use std::slice;
@@ -26,8 +27,10 @@ pub(super) type Function = unsafe extern "C" fn(*mut Machine);
 /// Arguments and results of a compiled function.
 #[repr(C)]
 pub(super) struct Machine<'a> {
-    /// The packet's words; as many as `LoadedProgram::layout.initial` has.
+    /// The packet's words.
     pub words: *mut u64,
+    /// Number of `words`.
+    pub word_count: usize,
     pub ctx: *mut Context,
     /// Bytes of the frame that are contiguous in memory. Eight more bytes can be read.
     pub bytes: *const u8,
@@ -41,6 +44,8 @@ pub(super) struct Machine<'a> {
     pub headers: *mut u8,
     /// Bytes of the frame, to which the deparser writes headers that are as long as the parsed ones; null if it must not.
     pub in_place: *mut u8,
+    /// The state's buffer for the inputs of a hash.
+    pub inputs: *mut u8,
     /// Number of bytes that the deparser has written.
     pub emitted: u64,
     /// Error of the parser, or where the deparser of v1model has written the headers: 0 if it did not run, else one of
@@ -50,6 +55,8 @@ pub(super) struct Machine<'a> {
     pub steps: u64,
     pub program: *const LoadedProgram,
     pub state: *mut State,
+    /// The state's tables.
+    pub tables: *mut TableState,
     /// The state's register arrays.
     pub registers: *mut Register,
     /// The state's counter arrays.
@@ -91,6 +98,7 @@ pub(super) mod at {
     pub const CURSOR: usize = offset_of!(Machine, cursor);
     pub const HEADERS: usize = offset_of!(Machine, headers);
     pub const IN_PLACE: usize = offset_of!(Machine, in_place);
+    pub const INPUTS: usize = offset_of!(Machine, inputs);
     pub const EMITTED: usize = offset_of!(Machine, emitted);
     pub const RESULT: usize = offset_of!(Machine, result);
     pub const STEPS: usize = offset_of!(Machine, steps);
@@ -123,6 +131,7 @@ impl<'a> Machine<'a> {
     ) -> Machine<'a> {
         Machine {
             words: words.as_mut_ptr(),
+            word_count: words.len(),
             ctx,
             bytes: std::ptr::null(),
             contiguous: 0,
@@ -130,10 +139,12 @@ impl<'a> Machine<'a> {
             cursor: 0,
             headers: std::ptr::null_mut(),
             in_place: std::ptr::null_mut(),
+            inputs: state.inputs.as_mut_ptr(),
             emitted: 0,
             result: 0,
             steps: 0,
             program,
+            tables: state.tables.as_mut_ptr(),
             registers: state.registers.as_mut_ptr(),
             counters: state.counters.as_mut_ptr(),
             coverage: state.coverage.as_mut_ptr(),
@@ -213,13 +224,12 @@ impl<'a> Machine<'a> {
     /// As for [`Machine::interpreter`].
     #[inline(always)]
     unsafe fn objects(&mut self) -> (&mut State, &mut Context, &mut [u64]) {
-        let words = self.program().layout.initial.len();
-        // SAFETY: `new` received exclusive references to these objects, and the words are those of the program.
+        // SAFETY: `new` received exclusive references to these objects.
         unsafe {
             (
                 &mut *self.state,
                 &mut *self.ctx,
-                slice::from_raw_parts_mut(self.words, words),
+                slice::from_raw_parts_mut(self.words, self.word_count),
             )
         }
     }
@@ -259,25 +269,28 @@ pub(super) unsafe extern "C" fn call_apply(machine: *mut Machine, table: u64) ->
     applied(look_up(program, state, rest, ctx, words, table as usize))
 }
 
-/// Applies a table for which [`program::Table::is_plain`] is true and whose key fits one word, with the packed key. The result is that of [`call_apply`].
+/// Applies a table for which [`program::Table::is_plain`] is true and whose key fits one word, with the packed key. `params`:
+/// first word of the parameters of actions. The result is that of [`call_apply`].
 pub(super) unsafe extern "C" fn call_apply_word(
     machine: *mut Machine,
     table: u64,
     key: u64,
+    params: u64,
 ) -> u64 {
     // SAFETY: as in `call_step`.
     let machine = unsafe { &mut *machine };
-    let program = machine.program();
+    let number = table as usize;
+    // SAFETY: as in `call_step`; the program has the table.
+    let (table, ctx) = unsafe { (&mut *machine.tables.add(number), &*machine.ctx) };
+    let Some(action) = table.action_of_word(key, ctx.ingress_length, ctx.now) else {
+        let table = &machine.program().tables[number];
+        return applied((None, table.on_miss.unwrap_or(table.after_miss)));
+    };
     // SAFETY: as in `call_step`.
-    let (state, ctx, words) = unsafe { machine.objects() };
-    applied(look_up_word(
-        program,
-        state,
-        ctx,
-        words,
-        table as usize,
-        key,
-    ))
+    let words = unsafe { slice::from_raw_parts_mut(machine.words, machine.word_count) };
+    let params = params as usize;
+    action.set_params(&mut words[params..params + action.args.len()]);
+    applied((Some(action.code), action.next))
 }
 
 /// Returns the result of [`call_apply`].
@@ -418,6 +431,16 @@ pub(super) unsafe extern "C" fn call_calculate(machine: *mut Machine, calculatio
     // SAFETY: as in `call_step`.
     let (mut vm, words) = unsafe { (*machine).interpreter() };
     vm.hash(calculation as u16, words)
+}
+
+/// Computes a calculation whose inputs, without the payload, are in the state's buffer.
+pub(super) unsafe extern "C" fn call_hash_joined(machine: *mut Machine, calculation: u64) -> u64 {
+    // SAFETY: as in `call_step`.
+    let machine = unsafe { &mut *machine };
+    let (program, rest) = (machine.program(), machine.rest);
+    // SAFETY: as in `call_step`.
+    let (state, _, _) = unsafe { machine.objects() };
+    program.calculations[calculation as usize].hash_joined(&state.inputs, rest)
 }
 
 /// Writes a header to the deparser's output by the interpreter's own code. Returns its length in bytes.

@@ -7,7 +7,7 @@
 //! - [`builder`] has the operations on words, [`instructions`] those of single instructions.
 //! - [`registers`] accesses register cells; [`wide`] computes with more than 64 bits.
 //! - [`flow`] finds the blocks of the code; [`pipeline`] connects them, and inlines actions.
-//! - [`parser`] and [`deparser`] compile what is not code: states, checksums and headers.
+//! - [`parser`] and [`deparser`] compile what is not code: states, checksums and headers; [`calculation`] compiles hashes.
 //! - [`v1model`] combines them to two functions. Programs for Tofino have a function for each.
 //! - [`machine`] is the interface between machine code and the switch.
 //! - [`run`] has the machine code process a packet of v1model.
@@ -17,6 +17,7 @@
 //! The code of a program is in pages of its own, which are writable until it is complete, and executable afterwards.
 
 mod builder;
+mod calculation;
 mod deparser;
 mod flow;
 mod instructions;
@@ -37,7 +38,7 @@ use self::builder::{Code, Imports};
 use self::machine::{Function, Machine};
 use self::pipeline::Regions;
 pub(crate) use self::run::V1model;
-use self::words::Restore;
+use self::words::{WordFunction, WordFunctions};
 use crate::exec::ops::Pc;
 use crate::exec::run::Context;
 use crate::frame::{Frame, Rest};
@@ -54,8 +55,8 @@ use std::fmt::{self, Debug, Formatter};
 /// Machine code of a program.
 pub(crate) struct Compiled {
     code: Functions<Function>,
-    /// Restores words between copies of a packet; `None` if they are not known.
-    restore: Option<Restore>,
+    /// Functions on the live words of packets; `None` if it is not known which are live.
+    words: Option<WordFunctions<WordFunction>>,
     memory: Option<JITModule>,
 }
 
@@ -117,11 +118,25 @@ impl Compiled {
         compile(program)
     }
 
+    /// Sets the live words of a received packet to zero. Returns false if there is no function for it.
+    #[inline]
+    pub fn clear_words(&self, words: &mut [u64]) -> bool {
+        let functions = self.words.as_ref();
+        functions.is_some_and(|functions| functions.clear(words))
+    }
+
+    /// Copies the words that are live in egress. Returns false if there is no function for it.
+    #[inline]
+    pub fn copy_words(&self, from: &[u64], to: &mut [u64]) -> bool {
+        let functions = self.words.as_ref();
+        functions.is_some_and(|functions| functions.copy(from, to))
+    }
+
     /// Copies the words that are restored between copies of a packet. Returns false if there is no function for it.
     #[inline]
     pub fn restore_words(&self, from: &[u64], to: &mut [u64]) -> bool {
-        let restore = self.restore.as_ref();
-        restore.is_some_and(|restore| restore.run(from, to))
+        let functions = self.words.as_ref();
+        functions.is_some_and(|functions| functions.restore(from, to))
     }
 
     /// Runs the pipeline that begins at `start`, as [`crate::exec::run::run`] does. Returns false if it has no function
@@ -245,13 +260,12 @@ fn compile(program: &LoadedProgram) -> Result<Compiled, CompileError> {
     };
 
     let (live, end) = (program.layout.live.as_ref(), program.layout.state_end);
-    let restored = live.and_then(|live| live.restored.as_ref());
-    let restore = restored.map(|words| words::compile_restore(words, end, &mut compiler));
-    let restore = restore.transpose()?;
+    let words = live.map(|live| WordFunctions::compile(live, end, &mut compiler));
+    let words = words.transpose()?;
 
     let mut module = compiler.module;
     module.finalize_definitions()?;
-    let restore = restore.map(|id| Restore::new(id, end, &module));
+    let words = words.map(|words| words.finish(&module));
     let function = |id: FuncId| -> Function {
         let address = module.get_finalized_function(id);
         // SAFETY: all functions are compiled with this signature and calling convention.
@@ -277,7 +291,7 @@ fn compile(program: &LoadedProgram) -> Result<Compiled, CompileError> {
     };
     Ok(Compiled {
         code,
-        restore,
+        words,
         memory: Some(module),
     })
 }
@@ -332,12 +346,12 @@ fn compile_tofino(
 
 /// Returns name, address, number of arguments after the machine, and whether there is a result, of each function of the
 /// switch that compiled code calls.
-fn imports() -> [(&'static str, *const u8, usize, bool); 13] {
+fn imports() -> [(&'static str, *const u8, usize, bool); 14] {
     use self::machine::*;
     [
         ("step", call_step as *const u8, 1, true),
         ("apply", call_apply as *const u8, 1, true),
-        ("apply_word", call_apply_word as *const u8, 2, true),
+        ("apply_word", call_apply_word as *const u8, 3, true),
         ("resume", call_resume as *const u8, 2, false),
         ("register_write", call_register_write as *const u8, 3, false),
         ("register_word", call_register_word as *const u8, 3, false),
@@ -347,6 +361,7 @@ fn imports() -> [(&'static str, *const u8, usize, bool); 13] {
         ("parser_step", call_parser_step as *const u8, 2, true),
         ("parser_next", call_parser_next as *const u8, 1, true),
         ("calculate", call_calculate as *const u8, 1, true),
+        ("hash_joined", call_hash_joined as *const u8, 1, true),
         ("emit", call_emit as *const u8, 2, true),
     ]
 }
@@ -431,6 +446,7 @@ impl Compiler {
             parser_step: next(),
             parser_next: next(),
             calculate: next(),
+            hash_joined: next(),
             emit: next(),
         };
         let b = FunctionBuilder::new(&mut context.func, &mut self.context);

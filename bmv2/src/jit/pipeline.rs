@@ -285,7 +285,8 @@ impl<'a> Regions<'a> {
         let applied = match info.is_plain() && packing.one_word {
             true => {
                 let key = key(code, &packing);
-                code.call_with(code.imports.apply_word, &[number, key])
+                let params = code.number(program.layout.params.into());
+                code.call_with(code.imports.apply_word, &[number, key, params])
             }
             false => code.call_with(code.imports.apply, &[number]),
         };

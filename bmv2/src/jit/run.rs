@@ -109,9 +109,8 @@ impl Run<'_> {
     /// Returns the packet's words.
     #[inline]
     pub fn words(&mut self) -> &mut [u64] {
-        let words = self.program.layout.initial.len();
         // SAFETY: the machine has the packet's words, to which there is no other reference.
-        unsafe { slice::from_raw_parts_mut(self.machine.words, words) }
+        unsafe { slice::from_raw_parts_mut(self.machine.words, self.machine.word_count) }
     }
 
     /// Prepares for another copy of the packet of `length` bytes, which is sent without requests.

@@ -10,7 +10,8 @@ use crate::exec::node::{BigDest, Kind, Node};
 use crate::exec::ops::{Effect, Flow, Op, Operand, Pc, Slot};
 use crate::exec::words::words_of;
 use crate::program::{
-    Blocks, Calculation, Header, Input, KeyPart, LiveWords, LoadedProgram, Note, ParserStep, Table,
+    Blocks, Calculation, Header, Input, KeyPart, LiveWords, LoadedProgram, Note, ParserStep,
+    RestoredWords, Table, Varbit,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -94,8 +95,12 @@ pub(super) fn live_words(program: &LoadedProgram, code: &[Op]) -> Option<LiveWor
         words.for_each(|slot| live.remove(slot as Slot));
     }
     let restored = analysis.written_by_egress().and_then(|mut written| {
+        let written_varbit = |varbit: &&Varbit| written.contains(varbit.length);
+        let varbits = layout.varbits.iter().filter(written_varbit);
+        let varbits = varbits.copied().collect();
         written.retain(&egress);
-        written.blocks(layout.state_end)
+        let words = written.blocks(layout.state_end)?;
+        Some(RestoredWords { words, varbits })
     });
     Some(LiveWords {
         cleared: cleared.blocks(layout.state_end)?,
@@ -635,12 +640,13 @@ impl<'a> Analysis<'a> {
         }
         self.read_intrinsic(&mut words);
         // The words of the fields themselves are copied by these lengths.
-        let varbits = program
-            .layout
-            .headers
-            .iter()
-            .filter_map(|header| header.varbit);
-        varbits.for_each(|varbit| words.insert(varbit.length));
+        for header in &program.layout.headers {
+            let mut all = (header.start..header.end).chain([header.valid]);
+            let is_written = all.any(|slot| words.contains(slot));
+            if let Some(varbit) = header.varbit.filter(|_| is_written) {
+                words.insert(varbit.length);
+            }
+        }
         Some(words)
     }
 
@@ -819,7 +825,7 @@ mod tests {
             .restored
             .as_ref()
             .expect("egress has no variable headers");
-        let restored = restored.len();
+        let restored = restored.words.len();
         assert!(
             restored < copied * 3 / 4,
             "{restored} of {copied} words are restored"

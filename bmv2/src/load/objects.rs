@@ -302,7 +302,7 @@ impl Loader<'_> {
                     }
                 }
             }
-            insert_list(&mut lists, list, items)?;
+            insert_list(&mut lists, list, merged(items))?;
         }
         Ok(lists)
     }
@@ -421,6 +421,21 @@ impl Loader<'_> {
         let value: Big = self.hex(text, scope)?.truncate(bits);
         Ok((0..words_of(bits).max(1)).map(|i| value.word(i)).collect())
     }
+}
+
+/// Returns the items of a list, with ranges of words that touch as one.
+fn merged(mut items: Vec<ListItem>) -> Vec<ListItem> {
+    items.sort_unstable_by_key(|item| item.slot);
+    let mut all: Vec<ListItem> = Vec::new();
+    for item in items {
+        match all.last_mut() {
+            Some(last) if item.slot <= last.slot + last.words => {
+                last.words = last.words.max(item.slot + item.words - last.slot);
+            }
+            _ => all.push(item),
+        }
+    }
+    all
 }
 
 pub(super) fn insert_list<T>(

@@ -39,7 +39,15 @@ pub(crate) struct LiveWords {
     /// Words that a copy of a packet must have when it enters egress.
     pub copied: Blocks,
     /// Those of `copied` that egress and deparser may write; `None` if that is not known.
-    pub restored: Option<Blocks>,
+    pub restored: Option<RestoredWords>,
+}
+
+/// Words of a packet that are restored between its copies.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct RestoredWords {
+    pub words: Blocks,
+    /// The large variable-length fields among them.
+    pub varbits: Vec<Varbit>,
 }
 
 /// Number of words in a block: a line of the cache.
@@ -122,10 +130,12 @@ impl Blocks {
 
 impl Layout {
     /// Sets the live words of a received packet to zero. All others keep any values.
-    pub fn clear_live(&self, words: &mut [u64]) {
+    pub fn clear_live(&self, compiled: Option<&Compiled>, words: &mut [u64]) {
         self.clear_varbits(words);
         if let Some(live) = &self.live {
-            live.cleared.clear(words);
+            if !compiled.is_some_and(|compiled| compiled.clear_words(words)) {
+                live.cleared.clear(words);
+            }
         }
     }
 
@@ -145,26 +155,13 @@ impl Layout {
     }
 
     /// Copies the words of a packet's state that are live in egress.
-    pub fn copy_live(&self, from: &[u64], to: &mut [u64]) {
+    pub fn copy_live(&self, compiled: Option<&Compiled>, from: &[u64], to: &mut [u64]) {
         let Some(live) = &self.live else {
             return self.copy(from, to);
         };
-        self.copy_varbits(from, to);
-        live.copied.copy(from, to);
-    }
-
-    /// Copies the large fields of variable length.
-    fn copy_varbits(&self, from: &[u64], to: &mut [u64]) {
-        for varbit in &self.varbits {
-            let length = usize::from(varbit.length);
-            if from[length] | to[length] == 0 {
-                continue;
-            }
-            let (used, old) = (varbit.used(from), varbit.used(to).end);
-            to[used.clone()].copy_from_slice(&from[used.clone()]);
-            if old > used.end {
-                to[used.end..old].fill(0);
-            }
+        copy_varbits(&self.varbits, from, to);
+        if !compiled.is_some_and(|compiled| compiled.copy_words(from, to)) {
+            live.copied.copy(from, to);
         }
     }
 
@@ -172,11 +169,11 @@ impl Layout {
     /// after it or the other way round.
     pub fn copy_restored(&self, compiled: Option<&Compiled>, from: &[u64], to: &mut [u64]) {
         let Some(restored) = self.live.as_ref().and_then(|live| live.restored.as_ref()) else {
-            return self.copy_live(from, to);
+            return self.copy_live(compiled, from, to);
         };
-        self.copy_varbits(from, to);
+        copy_varbits(&restored.varbits, from, to);
         if !compiled.is_some_and(|compiled| compiled.restore_words(from, to)) {
-            restored.copy(from, to);
+            restored.words.copy(from, to);
         }
     }
 
@@ -211,6 +208,21 @@ impl Layout {
             at = varbit.words().end;
         }
         to[at..self.state_end].copy_from_slice(&from[at..self.state_end]);
+    }
+}
+
+/// Copies variable-length fields from one packet to another.
+fn copy_varbits(varbits: &[Varbit], from: &[u64], to: &mut [u64]) {
+    for varbit in varbits {
+        let length = usize::from(varbit.length);
+        if from[length] | to[length] == 0 {
+            continue;
+        }
+        let (used, old) = (varbit.used(from), varbit.used(to).end);
+        to[used.clone()].copy_from_slice(&from[used.clone()]);
+        if old > used.end {
+            to[used.end..old].fill(0);
+        }
     }
 }
 
@@ -252,7 +264,7 @@ pub(crate) struct Field {
 }
 
 /// The variable-length field of a header.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Varbit {
     pub slot: Slot,
     pub max_bits: u32,

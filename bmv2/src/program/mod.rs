@@ -34,7 +34,7 @@ pub(crate) use self::{
     },
     layout::{
         Blocks, DynHeader, DynHeaderOp, DynRef, Field, FieldPlan, Header, Layout, LiveWords, Place,
-        Stack, Union, UnionStack, Varbit,
+        RestoredWords, Stack, Union, UnionStack, Varbit,
     },
     listing::Listing,
     notes::{source, Note},

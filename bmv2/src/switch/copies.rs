@@ -154,7 +154,7 @@ impl Processor<'_> {
         let mut packet = match Arc::try_unwrap(of) {
             // The last copy reuses the packet itself.
             Ok(SharedPacket(packet)) => packet,
-            Err(of) => self.pool.copy(&of.0, self.program),
+            Err(of) => self.pool.copy(&of.0, self.code()),
         };
         packet.ctx.copy = copy;
         let field = self.program.intrinsic.egress_rid;
@@ -171,7 +171,7 @@ impl Processor<'_> {
         let Some(frame) = packet.frame.clone() else {
             return;
         };
-        let mut copy = self.pool.packet(program, frame);
+        let mut copy = self.pool.packet(self.code(), frame);
         self.number_copy(&mut copy, packet.ctx.number);
         self.record(|| TraceEvent::Cloned {
             session: clone.session,
@@ -189,8 +189,7 @@ impl Processor<'_> {
         let Some(session) = self.clone_session(clone.session) else {
             return;
         };
-        let program = self.program;
-        let mut copy = self.pool.copy(packet, program);
+        let mut copy = self.pool.copy(packet, self.code());
         self.number_copy(&mut copy, packet.ctx.number);
         self.record(|| TraceEvent::Cloned {
             session: clone.session,

@@ -161,7 +161,7 @@ impl Processor<'_> {
         }
         if ctx.recirculate != 0 {
             let length = out.len() as u64;
-            let mut fresh = self.pool.cleared(self.program);
+            let mut fresh = self.pool.cleared(self.code());
             self.pool.adopt(&mut fresh, out, &mut fx.spare);
             let number = ctx.number;
             self.keep(words, &mut fresh.words, ctx.recirculate);

@@ -14,6 +14,9 @@ const POOL: usize = 4096;
 /// Maximum number of output buffers kept by [`Switch::ingress_owned`](crate::Switch::ingress_owned).
 const SPARE: usize = 256;
 
+/// A program, and its machine code if it is used.
+pub(super) type Code<'a> = (&'a LoadedProgram, Option<&'a Compiled>);
+
 /// Pool of buffers of packets that were sent or dropped, for reuse.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
@@ -38,27 +41,27 @@ impl Pool {
     }
 
     /// Returns a packet with this frame, whose words are the program's constants and zeros.
-    pub fn packet(&mut self, program: &LoadedProgram, frame: SharedFrame) -> Box<Packet> {
-        let mut packet = self.cleared(program);
+    pub fn packet(&mut self, code: Code, frame: SharedFrame) -> Box<Packet> {
+        let mut packet = self.cleared(code);
         self.set_frame(&mut packet, frame);
         packet
     }
 
     /// Returns a packet whose words are the program's constants and zeros. It may have a frame of its own with any contents.
-    pub fn cleared(&mut self, program: &LoadedProgram) -> Box<Packet> {
-        let mut packet = self.uncleared(program);
-        self.clear(program, &mut packet.words);
+    pub fn cleared(&mut self, code: Code) -> Box<Packet> {
+        let mut packet = self.uncleared(code.0);
+        self.clear(code, &mut packet.words);
         packet
     }
 
     /// Sets the words of a packet to zeros, or to what shows undefined values.
-    pub fn clear(&self, program: &LoadedProgram, words: &mut [u64]) {
+    pub fn clear(&self, (program, compiled): Code, words: &mut [u64]) {
         match self.is_recorded {
             true => {
                 program.layout.clear(words);
                 self.fill_undefined(words);
             }
-            false => program.layout.clear_live(words),
+            false => program.layout.clear_live(compiled, words),
         }
     }
 
@@ -119,12 +122,13 @@ impl Pool {
     }
 
     /// Copies a packet for egress, except for its action parameters and temporaries.
-    pub(super) fn copy(&mut self, packet: &Packet, program: &LoadedProgram) -> Box<Packet> {
+    pub(super) fn copy(&mut self, packet: &Packet, (program, compiled): Code) -> Box<Packet> {
         match self.packets.pop() {
             Some(mut copy) => {
+                let layout = &program.layout;
                 match self.is_recorded {
-                    true => program.layout.copy(&packet.words, &mut copy.words),
-                    false => program.layout.copy_live(&packet.words, &mut copy.words),
+                    true => layout.copy(&packet.words, &mut copy.words),
+                    false => layout.copy_live(compiled, &packet.words, &mut copy.words),
                 }
                 if let Some(frame) = packet.frame.clone() {
                     self.set_frame(&mut copy, frame);
@@ -138,17 +142,13 @@ impl Pool {
     }
 
     /// Copies what egress may change of a packet, except for the frame.
-    pub(super) fn backup(
-        &mut self,
-        packet: &Packet,
-        (program, compiled): (&LoadedProgram, Option<&Compiled>),
-    ) -> Box<Packet> {
+    pub(super) fn backup(&mut self, packet: &Packet, (program, compiled): Code) -> Box<Packet> {
         match self.packets.pop() {
             Some(mut copy) => {
                 let layout = &program.layout;
                 match cfg!(debug_assertions) {
                     // The other words are compared after each copy.
-                    true => layout.copy_live(&packet.words, &mut copy.words),
+                    true => layout.copy_live(compiled, &packet.words, &mut copy.words),
                     false => layout.copy_restored(compiled, &packet.words, &mut copy.words),
                 }
                 copy.ctx.copy_from(&packet.ctx);

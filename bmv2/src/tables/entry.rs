@@ -30,6 +30,20 @@ pub(crate) struct ActionRef {
     pub args: SmallVec<[u64; 2]>,
 }
 
+impl ActionRef {
+    /// Copies the arguments to the action's parameters, which are as many words.
+    #[inline(always)]
+    pub(crate) fn set_params(&self, to: &mut [u64]) {
+        // A call of `memcpy` takes longer than the few words of most actions.
+        match (&self.args[..], to) {
+            ([], _) => {}
+            ([a], [to]) => *to = *a,
+            ([a, b], [to_a, to_b]) => (*to_a, *to_b) = (*a, *b),
+            (args, to) => to.copy_from_slice(args),
+        }
+    }
+}
+
 /// Effect of an entry: an action, or a member or group of the table's action profile.
 #[derive(Clone, Debug)]
 pub(crate) enum Target {

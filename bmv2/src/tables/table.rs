@@ -231,18 +231,30 @@ impl TableState {
         entries.hit(phv, bytes, now, self.meter_adjustment)
     }
 
-    /// Looks up the entry that matches a key in a table whose keys fit one word, as [`TableState::hit`] does, without regard to
-    /// direct meters. `key`: packed as by [`Packing::word`].
+    /// Looks up the entry that matches a key in a table without action profile and whose keys fit one word, as
+    /// [`TableState::hit`] does, without regard to direct meters. Returns its action, or the default action. `key`: packed as by
+    /// [`Packing::word`].
     #[cfg(feature = "jit")]
     #[inline(always)]
-    pub(crate) fn hit_word(&mut self, key: u64, bytes: usize, now: u64) -> Option<&Target> {
-        let entries = self.entries.as_mut()?;
-        let slot = match &entries.index {
-            AnyIndex::Lpm(lpm) => lpm.find(key)?,
-            AnyIndex::Word(index) => index.find(&key, &entries.packing)?,
-            AnyIndex::Pair(_) | AnyIndex::Wide(_) => return None,
-        };
-        Some(&entries.count_hit(slot, bytes, now).target)
+    pub(crate) fn action_of_word(
+        &mut self,
+        key: u64,
+        bytes: usize,
+        now: u64,
+    ) -> Option<&ActionRef> {
+        if let Some(entries) = self.entries.as_mut() {
+            let slot = match &entries.index {
+                AnyIndex::Lpm(lpm) => lpm.find(key),
+                AnyIndex::Word(Index::Exact(slots)) => slots.get(&key).copied(),
+                AnyIndex::Word(index) => index.find(&key, &entries.packing),
+                AnyIndex::Pair(_) | AnyIndex::Wide(_) => None,
+            };
+            let target = slot.map(|slot| &entries.count_hit(slot, bytes, now).target);
+            if let Some(Target::Action(action)) = target {
+                return Some(action);
+            }
+        }
+        self.default.as_ref()
     }
 
     /// Returns the slot of the entry that matches the packet. The hit is not counted. `None` on a miss.

@@ -298,6 +298,41 @@ fn hashes_are_reduced_modulo_the_maximum_and_offset() {
 }
 
 #[test]
+fn hashes_depend_on_the_bits_of_valid_fields_only() {
+    let value = |algorithm: &str, fields: &str, inputs: &str| {
+        let program = P4 {
+            fields: &format!("{fields} bit<64> v;"),
+            types: "header g_t { bit<24> x; }",
+            headers: "g_t g;",
+            metadata: "bit<64> max;",
+            ingress: &format!(
+                "sm.egress_spec = 1;
+                 meta.max = 64w1 << 63;
+                 hash(hdr.h.v, HashAlgorithm.{algorithm}, 64w0, {inputs}, meta.max);"
+            ),
+            ..P4::default()
+        };
+        let frame: Vec<u8> = (0..31u8).map(|i| i.wrapping_mul(37) ^ 5).collect();
+        out(&mut program.switch(), &frame)[15..23].to_vec()
+    };
+    for algorithm in ["crc16", "crc32", "csum16", "xor16", "identity"] {
+        let whole = value(algorithm, "bit<120> a;", "{ hdr.h.a }");
+        assert_ne!(whole, [0; 8], "{algorithm}");
+        let fields = "bit<3> a; bit<13> b; bit<93> c; bit<11> d;";
+        for inputs in [
+            "{ hdr.h.a, hdr.h.b, hdr.h.c, hdr.h.d }",
+            "{ hdr.h.a, hdr.h.b, hdr.g.x, hdr.h.c, hdr.h.d }",
+        ] {
+            assert_eq!(
+                value(algorithm, fields, inputs),
+                whole,
+                "{algorithm} of {inputs}"
+            );
+        }
+    }
+}
+
+#[test]
 fn random_numbers_stay_in_range_and_repeat_with_the_seed() {
     let run = || {
         let mut switch = editing_switch("bit<8> v;", "random(hdr.h.v, 10, 12);");
