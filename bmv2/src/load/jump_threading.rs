@@ -12,18 +12,16 @@ use crate::exec::ops::{Branch, Condition, Flow as OpFlow, Op, Pc, Slot};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Maximum number of versions of one block. Beyond it, the version for the facts common to all paths is used.
-const MAX_VERSIONS: usize = 24;
+/// Maximum number of versions of one block. Beyond it, the version for the facts common to all paths is used. With more, packets
+/// take as long: with up to 24, the multicast program is twice as long and takes four times as long to compile.
+const MAX_VERSIONS: usize = 5;
 
 /// Maximum number of versions of one block that use all facts. Further versions use only facts about frequently tested
 /// words.
-const MAX_EXACT_VERSIONS: usize = 4;
+const MAX_EXACT_VERSIONS: usize = 2;
 
 /// Minimum number of conditions on a word for it to count as frequently tested.
 const FREQUENT: usize = 10;
-
-/// Maximum number of versions of all blocks, as a multiple of the number of blocks. It limits the growth of the code.
-const MAX_GROWTH: usize = 8;
 
 /// Maximum length of a pipeline in instructions; longer ones are not threaded, to bound the loading time.
 const MAX_LENGTH: usize = 1 << 13;
@@ -71,7 +69,6 @@ pub(super) fn thread_jumps(flow: &Flow) -> Option<Threaded> {
         code: Vec::new(),
         origins: Vec::new(),
         versions: FxHashMap::default(),
-        version_count: 0,
         fixes: Vec::new(),
         waiting: VecDeque::new(),
         by_value: flow.constants.iter().map(|(s, v)| (*v, *s)).collect(),
@@ -367,8 +364,6 @@ struct JumpThreader<'a> {
     /// For each instruction of `code`, the position of the original instruction.
     origins: Vec<Pc>,
     versions: FxHashMap<Pc, Vec<BlockVersion>>,
-    /// Total number of versions of all blocks.
-    version_count: usize,
     /// New jumps whose targets must be set, each with the block version that it leads to.
     fixes: Vec<(usize, (Pc, usize))>,
     waiting: VecDeque<(Pc, usize)>,
@@ -414,7 +409,6 @@ impl JumpThreader<'_> {
     fn version_for(&mut self, pc: Pc, mut facts: Facts) -> (Pc, usize) {
         self.live.restrict(&mut facts, pc);
         let least = self.on_all_paths.get(&pc).cloned().unwrap_or_default();
-        let full = self.version_count >= MAX_GROWTH * self.leaders.len();
         let versions = self.versions.entry(pc).or_default();
         if let Some(known) = versions.iter().position(|version| version.facts == facts) {
             return (pc, known);
@@ -426,7 +420,7 @@ impl JumpThreader<'_> {
                 return (pc, known);
             }
         }
-        if full || versions.len() + 1 >= MAX_VERSIONS {
+        if versions.len() + 1 >= MAX_VERSIONS {
             let fits = (0..versions.len()).filter(|at| versions[*at].facts.is_implied_by(&facts));
             if let Some(best) = fits.max_by_key(|at| versions[*at].facts.len()) {
                 return (pc, best);
@@ -436,7 +430,6 @@ impl JumpThreader<'_> {
             }
             facts = least;
         }
-        self.version_count += 1;
         versions.push(BlockVersion { facts, at: None });
         let version = (pc, versions.len() - 1);
         self.waiting.push_back(version);

@@ -281,7 +281,7 @@ fn growth_of_code_is_bounded() {
     };
     let Threaded { code: threaded, .. } = thread_jumps(&flow).expect("it is short enough");
     assert!(
-        threaded.len() <= 2 * (MAX_GROWTH + 1) * code.len(),
+        threaded.len() <= 2 * MAX_VERSIONS * code.len(),
         "{}",
         threaded.len()
     );
