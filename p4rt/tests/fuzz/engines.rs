@@ -5,10 +5,14 @@
 //! A long comparison, which also names its seed: `ALFIRK_FUZZ_SECONDS=86400 ALFIRK_FUZZ_SEED=1 tools/cargo test --release -p
 //! alfirk-p4rt --test fuzz engine`.
 
-use std::sync::Arc;
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex};
 
 use alfirk_bmv2::{Engine, LoadedProgram, Switch, SwitchOptions};
 use alfirk_p4rt::{Programs, Server};
+use tracing::field::Field;
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
 
 use crate::{
     chance::Chance,
@@ -50,18 +54,21 @@ fn both_engines_have_the_same_effects() {
             let subject = chance.pick(subjects());
             let seed = chance.number();
             let mut effects = ENGINES.map(|(engine, is_traced)| {
-                let mut chance = Chance::new(seed);
-                let mut client = Client::with_engine(programs, engine, is_traced);
-                fill(&mut client, subject, &mut chance);
-                let mut effects = Vec::new();
-                for _ in 0..FRAMES {
-                    receive(&mut client, subject, &mut chance);
-                    record(&mut client.server, client.now, &mut effects);
-                }
-                let switch = client.server.switch();
-                effects.extend(state(switch));
-                // Programs that are in use are not compiled again.
-                kept.extend(switch.program().cloned());
+                let effects = with_texts(|| {
+                    let mut chance = Chance::new(seed);
+                    let mut client = Client::with_engine(programs, engine, is_traced);
+                    fill(&mut client, subject, &mut chance);
+                    let mut effects = Vec::new();
+                    for _ in 0..FRAMES {
+                        receive(&mut client, subject, &mut chance);
+                        record(&mut client.server, client.now, &mut effects);
+                    }
+                    let switch = client.server.switch();
+                    effects.extend(state(switch));
+                    // Programs that are in use are not compiled again.
+                    kept.extend(switch.program().cloned());
+                    effects
+                });
                 effects.into_iter()
             });
             compare(&mut effects);
@@ -91,8 +98,9 @@ fn both_engines_run_damaged_programs_alike() {
             let is_compiled = program.compile().is_ok();
             let seed = chance.number();
             let mut effects = ENGINES.map(|engine| {
-                let effects = forward(&program, engine, &subjects()[at], &mut Chance::new(seed));
-                effects.into_iter()
+                let mut chance = Chance::new(seed);
+                let subject = &subjects()[at];
+                with_texts(|| forward(&program, engine, subject, &mut chance)).into_iter()
             });
             compare(&mut effects);
             usize::from(is_compiled)
@@ -123,6 +131,41 @@ fn forward(
     }
     effects.extend(state(server.switch()));
     effects
+}
+
+/// Returns effects, and after them the texts that the program has logged meanwhile.
+fn with_texts(effects: impl FnOnce() -> Vec<String>) -> Vec<String> {
+    let texts = Texts::default();
+    let mut all = tracing::subscriber::with_default(texts.clone(), effects);
+    all.append(&mut texts.0.lock().expect("no thread has panicked"));
+    all
+}
+
+/// Collects the texts that programs log.
+#[derive(Clone, Default)]
+struct Texts(Arc<Mutex<Vec<String>>>);
+
+impl Subscriber for Texts {
+    fn enabled(&self, metadata: &Metadata) -> bool {
+        metadata.target() == "p4" && metadata.is_event()
+    }
+
+    fn event(&self, event: &Event) {
+        let add = |_: &Field, text: &dyn Debug| {
+            let mut texts = self.0.lock().expect("no thread has panicked");
+            texts.push(format!("logged {text:?}"));
+        };
+        event.record(&mut { add });
+    }
+
+    fn new_span(&self, _: &Attributes) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
 }
 
 /// Appends the effects of a frame, as text.
