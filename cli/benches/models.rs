@@ -4,7 +4,6 @@
 //! Times are this machine's, the ratio is what matters. `ALFIRK_BENCH_LONG=1` adds 512 receivers on 1,024 hosts, 16 MiB, and of the
 //! fast model alone the same with 128 MiB, and HPL's communication on 64 x 64 hosts. Threads need a machine without other load.
 
-use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -17,6 +16,7 @@ use alfirk_roce::collective::Algorithm;
 use alfirk_sim::engine::FaultProbabilities;
 use alfirk_sim::network::{Fidelity, Model, Network};
 use alfirk_sim::VirtualFabric;
+use rustix::time::{clock_gettime, ClockId};
 
 fn main() {
     // `cargo test` runs benchmarks, too, and wants them short.
@@ -185,7 +185,6 @@ fn traffic(
 
 /// Processor time of this thread, which does all the work, so that other load does not matter.
 fn processor_time() -> Duration {
-    let text = fs::read_to_string("/proc/thread-self/schedstat").expect("Linux has it");
-    let nanos = text.split(' ').next().and_then(|first| first.parse().ok());
-    Duration::from_nanos(nanos.expect("the first number is nanoseconds on a processor"))
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
