@@ -44,6 +44,45 @@ fn goodput_under_loss_is_nearly_that_without() {
     }
 }
 
+/// Upper limit of the goodput with go-back-N, in expectation and relative to that without loss. Each link of the multicast
+/// tree loses a frame with probability `loss`. `links`: number of links of the tree. `round_trip`: round trip to the farthest
+/// receiver, in packets.
+///
+/// A NAK acknowledges all packets before its PSN. So it reaches the source no earlier than the farthest receiver's ACK of these,
+/// and the source resends at least a round trip of packets. They also repair all other losses of that round trip. The next
+/// loss is `between_losses` new packets later. Losses of resends, ACKs and NAKs are not counted: they reduce the goodput further.
+fn limit_of_go_back_n(loss: f64, links: i32, round_trip: f64) -> f64 {
+    let between_losses = 1.0 / (1.0 - (1.0 - loss).powi(links));
+    (between_losses + round_trip) / (between_losses + 2.0 * round_trip)
+}
+
+/// One loss costs go-back-N a round trip. With many, the goodput is near the limit, except that some lost resends and
+/// NAKs are repaired by timeouts.
+#[test]
+fn go_back_n_is_near_its_limit() {
+    let large = ["--size", "16MiB", "--algorithms", "alfirk"];
+    let whole = nanoseconds(&run("go-back-n", "0", &large));
+    // The link of a farthest receiver loses what is sent in the time of one packet: one or two packets, or an ACK as well.
+    let once = run("go-back-n", "h16-p4e2:1@300us-300400ns", &large);
+    let round_trip = once["retransmissions"].as_f64().expect("a count");
+    assert!((39.0..48.0).contains(&round_trip), "{round_trip}");
+    let seeds = 1..=5;
+    for (loss, of_limit) in [("0.0001", 0.95), ("0.001", 0.65)] {
+        let shares = seeds.clone().map(|seed| {
+            let seed = seed.to_string();
+            let more = [&large[..], &["--seed", &seed]].concat();
+            whole / nanoseconds(&run("go-back-n", loss, &more))
+        });
+        let mean = shares.sum::<f64>() / seeds.clone().count() as f64;
+        let rate = loss.parse().expect("a number");
+        // The tree to 15 receivers has 28 links: 16 of hosts, 8 between edge and aggregation, 4 of the core.
+        let limit = limit_of_go_back_n(rate, 28, round_trip);
+        assert!(mean >= of_limit * limit, "{mean} at {loss}, limit {limit}");
+        // The limit is an expectation, and the mean is of five seeds.
+        assert!(mean <= limit + 0.02, "{mean} at {loss}, limit {limit}");
+    }
+}
+
 /// Each of 15 receivers reports a packet that is lost at the source's link: the source sends it once.
 #[test]
 fn packets_lost_near_the_source_are_retransmitted_once() {
