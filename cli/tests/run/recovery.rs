@@ -1,4 +1,4 @@
-//! Effect of packet loss with selective repeat.
+//! Effect of packet loss with selective repeat and with go-back-N.
 
 use serde_json::Value;
 
