@@ -2,17 +2,17 @@
 
 use std::ops::{Add, AddAssign, Sub};
 
-use alfirk_p4runtime::p4::v1::{entity, CounterEntry, Entity};
+use alfirk_p4runtime::p4::v1::{entity, CounterEntry, Entity, Index};
 
 use super::schema::{optional, ProgramError, Schema};
 use crate::strategy::MinPsn;
 
 /// Cells of `ingress.ack_aggregate.work` per strategy.
-const WORK_STRIDE: u64 = 8;
+const WORK_STRIDE: i64 = 8;
 /// Cell of the counter array `ingress.drops` for CNPs dropped because another path is more congested.
-const CNP_FILTERED: u64 = alfirk_contract::Drop::CnpFiltered as u64;
+const CNP_FILTERED: i64 = alfirk_contract::Drop::CnpFiltered as i64;
 /// Cell of the counter array `egress.drops` for copies dropped because their path had already acknowledged them.
-const ALREADY_ACKED: u64 = alfirk_contract::Drop::AlreadyAcked as u64;
+const ALREADY_ACKED: i64 = alfirk_contract::Drop::AlreadyAcked as i64;
 
 /// P4Info ids of the pipeline's counter arrays.
 #[derive(Clone, Copy, Debug)]
@@ -102,19 +102,21 @@ impl Counters {
         })
     }
 
-    /// Entities of one Read that returns the arrays for [`Counters::counts`].
+    /// Entities of one Read that returns the cells for [`Counters::counts`]: two whole arrays, and one cell of each
+    /// array of drops.
     pub fn entities_to_read(&self) -> Vec<entity::Entity> {
-        let ids = [
-            self.work,
-            Some(self.ingress_drops),
-            Some(self.egress_drops),
-            self.punts_limited,
+        let arrays = [
+            (self.work, None),
+            (Some(self.ingress_drops), Some(CNP_FILTERED)),
+            (Some(self.egress_drops), Some(ALREADY_ACKED)),
+            (self.punts_limited, None),
         ];
-        let entries = ids.into_iter().flatten().map(|counter_id| {
-            entity::Entity::CounterEntry(CounterEntry {
-                counter_id,
+        let entries = arrays.into_iter().filter_map(|(id, index)| {
+            Some(entity::Entity::CounterEntry(CounterEntry {
+                counter_id: id?,
+                index: index.map(|index| Index { index }),
                 ..CounterEntry::default()
-            })
+            }))
         });
         entries.collect()
     }
@@ -129,7 +131,7 @@ impl Counters {
             // Servers may omit index 0.
             let index = entry.index.as_ref().map_or(0, |index| index.index);
             let packets = entry.data.as_ref().map_or(0, |data| data.packet_count);
-            let (Ok(index), Ok(packets)) = (u64::try_from(index), u64::try_from(packets)) else {
+            let Ok(packets) = u64::try_from(packets) else {
                 continue;
             };
             if Some(entry.counter_id) == self.work {
