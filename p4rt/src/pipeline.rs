@@ -86,10 +86,13 @@ pub(super) fn device_text(config: &[u8]) -> Result<Cow<'_, str>, Status> {
 }
 
 impl VerifiedConfig {
-    /// Returns the config of another server for this one, which has translated values of its own.
+    /// Returns the config of another server for this one, which has translated values of its own. Servers share a
+    /// schema in which all translated values map to themselves.
     fn with_own_translations(self) -> Result<VerifiedConfig, Status> {
         let info = self.config.p4info.as_ref();
-        match info.filter(|_| !self.schema.translations.is_empty()) {
+        let mut translations = self.schema.translations.values();
+        let is_shareable = translations.all(|of| of.is_shareable());
+        match info.filter(|_| !is_shareable) {
             Some(info) => Ok(VerifiedConfig {
                 schema: schema(info, &self.program)?,
                 ..self

@@ -223,6 +223,13 @@ impl Translation {
         matches!(self.form, Form::Bits(own) if own <= bits) && self.maps().pinned.is_empty()
     }
 
+    /// Returns whether the mapping is the identity whatever is written, so that servers may share it. False while the width
+    /// of data plane values is unknown.
+    pub fn is_shareable(&self) -> bool {
+        let bits = self.maps().bits;
+        bits.is_some_and(|bits| self.is_identity(bits))
+    }
+
     /// Returns the data plane's value for a controller's value.
     ///
     /// # Errors
@@ -510,6 +517,21 @@ mod tests {
         assert_eq!(ports.controller_value(&[1, 0]), [1, 0, 0]);
         assert_eq!(ports.controller_value(&[3]), [3]);
         assert!(write(&ports, &[1, 0, 0, 0, 0]).is_err());
+    }
+
+    #[test]
+    fn only_identity_mappings_are_shareable() {
+        assert!(numbers(9, 9).is_shareable());
+        assert!(!numbers(32, 9).is_shareable(), "2^31 needs another number");
+        assert!(!strings(9).is_shareable());
+        let unused = Translation::new("port_t".into(), Form::Bits(9));
+        assert!(!unused.is_shareable(), "its width is unknown");
+        let pinned = numbers(9, 9);
+        pinned.pin(vec![1], vec![2]).unwrap();
+        assert!(!pinned.is_shareable());
+        let written = numbers(9, 9);
+        write(&written, &[7]).unwrap();
+        assert!(written.is_shareable());
     }
 
     #[test]
