@@ -232,7 +232,7 @@ impl InstantFabric {
                         sent += 1;
                         let response = match body {
                             Request::GetPipeline(_) => Response::Pipeline(None),
-                            Request::SetPipeline(_) => Response::SetPipeline,
+                            Request::SetPipeline(..) => Response::SetPipeline,
                             Request::Write(_) => Response::Write,
                             Request::Read(_) => Response::Read(vec![ReadResponse::default()]),
                         };

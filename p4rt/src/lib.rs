@@ -35,12 +35,13 @@ mod value_sets;
 mod write;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use alfirk_p4runtime::{
     p4::v1::{
-        CapabilitiesRequest, CapabilitiesResponse, GetForwardingPipelineConfigRequest,
-        GetForwardingPipelineConfigResponse, ReadRequest, ReadResponse,
-        SetForwardingPipelineConfigRequest, SetForwardingPipelineConfigResponse,
+        CapabilitiesRequest, CapabilitiesResponse, ForwardingPipelineConfig,
+        GetForwardingPipelineConfigRequest, GetForwardingPipelineConfigResponse, ReadRequest,
+        ReadResponse, SetForwardingPipelineConfigRequest, SetForwardingPipelineConfigResponse,
     },
     Code, Status,
 };
@@ -48,6 +49,7 @@ use alfirk_p4runtime::{
 use self::{
     arbitration::{Arbitration, RoleKey},
     device::Device,
+    pipeline::ConfigRef,
 };
 pub use self::{
     event::{ClientId, Event},
@@ -211,11 +213,35 @@ impl Server {
         request: &SetForwardingPipelineConfigRequest,
         now: u64,
     ) -> Result<SetForwardingPipelineConfigResponse, Status> {
+        let config = request.config.as_ref().map(ConfigRef::Own);
+        self.set_pipeline_config(request, config, now)
+    }
+
+    /// As [`Server::set_forwarding_pipeline_config`], with `config` in place of the config in the request. Servers of one
+    /// process can share it.
+    ///
+    /// # Errors
+    /// As [`Server::set_forwarding_pipeline_config`].
+    pub fn set_shared_pipeline_config(
+        &mut self,
+        request: &SetForwardingPipelineConfigRequest,
+        config: &Arc<ForwardingPipelineConfig>,
+        now: u64,
+    ) -> Result<SetForwardingPipelineConfigResponse, Status> {
+        self.set_pipeline_config(request, Some(ConfigRef::Shared(config)), now)
+    }
+
+    fn set_pipeline_config(
+        &mut self,
+        request: &SetForwardingPipelineConfigRequest,
+        config: Option<ConfigRef<'_>>,
+        now: u64,
+    ) -> Result<SetForwardingPipelineConfigResponse, Status> {
         self.check_device(request.device_id)?;
         let role = RoleKey::new(&request.role, request.role_id);
         self.arbitration
             .authorize(&role, request.election_id.as_ref())?;
-        self.set_pipeline(request, now)?;
+        self.set_pipeline(request, config, now)?;
         Ok(SetForwardingPipelineConfigResponse {})
     }
 

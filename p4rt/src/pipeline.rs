@@ -1,6 +1,6 @@
 //! Forwarding pipeline configs: verify, save, commit, reconcile, get (P4Runtime § 14, § 15).
 
-use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, ops::Deref, sync::Arc};
 
 use alfirk_p4runtime::Bytes;
 use alfirk_p4runtime::{
@@ -34,12 +34,37 @@ pub(super) struct VerifiedConfig {
     pub(super) config: Arc<ForwardingPipelineConfig>,
 }
 
-fn verify(
-    config: Option<&ForwardingPipelineConfig>,
-    programs: &Programs,
-) -> Result<VerifiedConfig, Status> {
+/// A pipeline config of a request: part of the request, or shared with other servers.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum ConfigRef<'a> {
+    Own(&'a ForwardingPipelineConfig),
+    Shared(&'a Arc<ForwardingPipelineConfig>),
+}
+
+impl ConfigRef<'_> {
+    /// Returns the config for storage. Copies it unless it is shared.
+    fn to_shared(self) -> Arc<ForwardingPipelineConfig> {
+        match self {
+            ConfigRef::Own(config) => Arc::new(config.clone()),
+            ConfigRef::Shared(config) => Arc::clone(config),
+        }
+    }
+}
+
+impl Deref for ConfigRef<'_> {
+    type Target = ForwardingPipelineConfig;
+
+    fn deref(&self) -> &ForwardingPipelineConfig {
+        match self {
+            ConfigRef::Own(config) => config,
+            ConfigRef::Shared(config) => config,
+        }
+    }
+}
+
+fn verify(config: Option<ConfigRef<'_>>, programs: &Programs) -> Result<VerifiedConfig, Status> {
     let config = config.ok_or_else(|| invalid("the request has no config"))?;
-    if let Some(verified) = programs.verified(config) {
+    if let Some(verified) = programs.verified(&config) {
         return verified.with_own_translations();
     }
     let info = config
@@ -57,7 +82,7 @@ fn verify(
     let verified = VerifiedConfig {
         schema: schema(info, &program)?,
         program,
-        config: Arc::new(config.clone()),
+        config: config.to_shared(),
     };
     programs.remember(&verified);
     Ok(verified)
@@ -138,9 +163,9 @@ impl Server {
     pub(super) fn set_pipeline(
         &mut self,
         request: &SetForwardingPipelineConfigRequest,
+        config: Option<ConfigRef<'_>>,
         now: u64,
     ) -> Result<(), Status> {
-        let config = request.config.as_ref();
         let verifies = matches!(request.action(), Action::Unspecified | Action::Verify);
         if !verifies && !self.active.switch.options().may_swap {
             return Err(failed_precondition(

@@ -1,9 +1,12 @@
 //! Connection to one switch: reconnects with exponential backoff.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use alfirk_p4runtime::p4::v1::p4_runtime_client::P4RuntimeClient;
-use alfirk_p4runtime::p4::v1::{StreamMessageRequest, StreamMessageResponse};
+use alfirk_p4runtime::p4::v1::{
+    SetForwardingPipelineConfigRequest, StreamMessageRequest, StreamMessageResponse,
+};
 use alfirk_p4runtime::Status;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::UnboundedReceiverStream;
@@ -177,12 +180,16 @@ async fn call(
                 .and_then(|config| config.cookie);
             Ok(Response::Pipeline(cookie.map(|cookie| cookie.cookie)))
         }
-        Request::SetPipeline(request) => {
-            client.set_forwarding_pipeline_config(*request).await?;
+        Request::SetPipeline(request, config) => {
+            let request = SetForwardingPipelineConfigRequest {
+                config: Some(Arc::unwrap_or_clone(config)),
+                ..*request
+            };
+            client.set_forwarding_pipeline_config(request).await?;
             Ok(Response::SetPipeline)
         }
         Request::Write(request) => {
-            client.write(request).await?;
+            client.write(Arc::unwrap_or_clone(request)).await?;
             Ok(Response::Write)
         }
         Request::Read(request) => {

@@ -68,7 +68,7 @@ impl P4Runtime for FakeServer {
     type StreamChannelStream = Boxed<StreamMessageResponse>;
 
     async fn write(&self, r: Request<WriteRequest>) -> Result<Response<WriteResponse>, Status> {
-        let write = controller::Request::Write(r.into_inner());
+        let write = controller::Request::Write(r.into_inner().into());
         self.request(write).await?;
         Ok(Response::new(WriteResponse::default()))
     }
@@ -87,7 +87,9 @@ impl P4Runtime for FakeServer {
         &self,
         r: Request<SetForwardingPipelineConfigRequest>,
     ) -> Result<Response<SetForwardingPipelineConfigResponse>, Status> {
-        let load = controller::Request::SetPipeline(Box::new(r.into_inner()));
+        let mut request = r.into_inner();
+        let config = request.config.take().unwrap_or_default();
+        let load = controller::Request::SetPipeline(Box::new(request), config.into());
         self.request(load).await?;
         Ok(Response::new(SetForwardingPipelineConfigResponse::default()))
     }

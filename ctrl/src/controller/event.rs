@@ -1,9 +1,10 @@
 //! Events and client requests that the controller receives, and the effects and replies that it returns.
 
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 
 use alfirk_p4runtime::p4::v1::{
-    GetForwardingPipelineConfigRequest, ReadRequest, ReadResponse,
+    ForwardingPipelineConfig, GetForwardingPipelineConfigRequest, ReadRequest, ReadResponse,
     SetForwardingPipelineConfigRequest, StreamMessageRequest, StreamMessageResponse, WriteRequest,
 };
 use alfirk_p4runtime::Status;
@@ -92,10 +93,14 @@ pub struct RequestId(pub u64);
 pub enum Request {
     /// The call `GetForwardingPipelineConfig`, which requests only the cookie of the running pipeline.
     GetPipeline(GetForwardingPipelineConfigRequest),
-    /// The call `SetForwardingPipelineConfig`, which loads the pipeline.
-    SetPipeline(Box<SetForwardingPipelineConfigRequest>),
-    /// The call `Write`, with updates of entries.
-    Write(WriteRequest),
+    /// The call `SetForwardingPipelineConfig`, which loads the pipeline: the request without config, and the config, which
+    /// the calls to all switches share.
+    SetPipeline(
+        Box<SetForwardingPipelineConfigRequest>,
+        Arc<ForwardingPipelineConfig>,
+    ),
+    /// The call `Write`, with updates of entries. Shared with the controller, which describes rejected updates.
+    Write(Arc<WriteRequest>),
     /// The call `Read`, of entries or counters.
     Read(ReadRequest),
 }

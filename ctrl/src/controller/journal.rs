@@ -16,7 +16,7 @@ impl Network {
             Effect::Request { switch, body, .. } => {
                 let what = match body {
                     Request::GetPipeline(_) | Request::Read(_) => return None,
-                    Request::SetPipeline(_) => "loads the pipeline".to_owned(),
+                    Request::SetPipeline(..) => "loads the pipeline".to_owned(),
                     Request::Write(request) => self.describe_write(request),
                 };
                 Some(format!("{}: {what}", self.name(*switch)))

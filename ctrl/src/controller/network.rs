@@ -1,5 +1,9 @@
 //! The network that the controller manages: topology, program, paths, and the switches with their sessions.
 
+use std::sync::Arc;
+
+use alfirk_p4runtime::p4::v1::{forwarding_pipeline_config::Cookie, ForwardingPipelineConfig};
+
 use super::config::{ConfigError, ControllerConfig};
 use super::event::ApiReply;
 use super::session::{self, Context, Session, Task, TaskId};
@@ -19,8 +23,8 @@ pub(super) struct Network {
     underlay: Underlay,
     /// Number of groups whose trees use each port.
     loads: PortLoads,
-    /// Hash of the pipeline configuration, computed once because the configuration is large.
-    fingerprint: u64,
+    /// The configured pipeline as switches load it. It is large, so all calls share it.
+    pipeline: Arc<ForwardingPipelineConfig>,
     switches: Switches,
 }
 
@@ -41,7 +45,13 @@ impl Network {
         underlay.check(&program, &topology)?;
         Ok(Network {
             switches: Switches::new(&topology),
-            fingerprint: session::fingerprint(&config.device_config),
+            pipeline: Arc::new(ForwardingPipelineConfig {
+                p4info: Some(config.p4info.clone()),
+                p4_device_config: config.device_config.clone(),
+                cookie: Some(Cookie {
+                    cookie: session::fingerprint(&config.device_config),
+                }),
+            }),
             topology,
             config,
             program,
@@ -202,7 +212,7 @@ impl Network {
         let context = Context {
             config: &self.config,
             program: &self.program,
-            fingerprint: self.fingerprint,
+            pipeline: &self.pipeline,
         };
         (context, &mut self.switches)
     }

@@ -5,11 +5,12 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::Hasher;
+use std::sync::Arc;
 
 use alfirk_p4runtime::p4::v1::{
-    entity, stream_message_request, stream_message_response, Entity, MasterArbitrationUpdate,
-    PacketIn, PacketOut, ReadRequest, StreamMessageRequest, StreamMessageResponse, Uint128, Update,
-    WriteRequest,
+    entity, stream_message_request, stream_message_response, Entity, ForwardingPipelineConfig,
+    MasterArbitrationUpdate, PacketIn, PacketOut, ReadRequest, StreamMessageRequest,
+    StreamMessageResponse, Uint128, Update, WriteRequest,
 };
 use alfirk_p4runtime::Status;
 use fnv::FnvHasher;
@@ -96,8 +97,15 @@ pub(super) enum Notice {
 pub(super) struct Context<'a> {
     pub(super) config: &'a ControllerConfig,
     pub(super) program: &'a Program,
-    /// Hash of the configured pipeline, see [`fingerprint`].
-    pub(super) fingerprint: u64,
+    /// The configured pipeline, with its [`fingerprint`] as cookie.
+    pub(super) pipeline: &'a Arc<ForwardingPipelineConfig>,
+}
+
+impl Context<'_> {
+    /// Cookie of the configured pipeline.
+    fn cookie(&self) -> u64 {
+        self.pipeline.cookie.map_or(0, |cookie| cookie.cookie)
+    }
 }
 
 /// State of a session.
@@ -350,7 +358,7 @@ impl Session {
             State::ReadingCookie {
                 request: expected, ..
             } if expected == request => match result {
-                Ok(Response::Pipeline(Some(cookie))) if cookie == context.fingerprint => {
+                Ok(Response::Pipeline(Some(cookie))) if cookie == context.cookie() => {
                     self.read_entities(now, context, true);
                 }
                 // Another, no or an unknown pipeline: load this one.
@@ -498,16 +506,16 @@ impl Session {
         let request = RequestId(self.next_request + 1);
         let deadline = now + context.config.request_timeout_ns;
         let limit = context.config.batch_limit;
-        let Some(updates) = self.writes.next(request, deadline, limit) else {
+        let device_id = self.device_id;
+        let body = || WriteRequest {
+            device_id,
+            election_id: Some(election_id(context.config)),
+            ..WriteRequest::default()
+        };
+        let Some(body) = self.writes.next(request, deadline, limit, body) else {
             return;
         };
         self.next_request += 1;
-        let body = WriteRequest {
-            device_id: self.device_id,
-            election_id: Some(election_id(context.config)),
-            updates,
-            ..WriteRequest::default()
-        };
         self.outputs
             .push_back(Output::Request(request, Request::Write(body)));
     }

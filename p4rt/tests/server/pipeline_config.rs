@@ -298,8 +298,9 @@ fn configs_that_the_target_cannot_run_are_rejected() {
 fn servers_that_share_programs_load_each_once() {
     use alfirk_bmv2::{Switch, SwitchOptions};
     use alfirk_p4rt::{Programs, Server};
+    use std::sync::Arc;
     let programs = Programs::default();
-    let start = || {
+    let start = |shared: Option<&Arc<ForwardingPipelineConfig>>| {
         let switch = Switch::new(SwitchOptions {
             device_id: DEVICE,
             ..Default::default()
@@ -311,13 +312,26 @@ fn servers_that_share_programs_load_each_once() {
             device_id: DEVICE,
             election_id: id(1),
             action: Action::VerifyAndCommit.into(),
-            config: Some(config()),
+            config: shared.is_none().then(config),
             ..Default::default()
         };
-        server.set_forwarding_pipeline_config(&request, 0).unwrap();
+        let set = match shared {
+            Some(shared) => server.set_shared_pipeline_config(&request, shared, 0),
+            None => server.set_forwarding_pipeline_config(&request, 0),
+        };
+        set.unwrap();
         server
     };
-    let (one, two) = (start(), start());
+    let shared = Arc::new(config());
+    let servers = [None, None, Some(&shared)].map(start);
     let program = |server: &Server| server.switch().program().unwrap().clone();
-    assert!(std::sync::Arc::ptr_eq(&program(&one), &program(&two)));
+    for server in &servers {
+        assert!(Arc::ptr_eq(&program(&servers[0]), &program(server)));
+        let request = GetForwardingPipelineConfigRequest {
+            device_id: DEVICE,
+            ..Default::default()
+        };
+        let got = server.get_forwarding_pipeline_config(&request).unwrap();
+        assert_eq!(got.config.as_ref(), Some(&*shared));
+    }
 }

@@ -437,22 +437,20 @@ impl SwitchNode {
                 let cookie = response.config.and_then(|config| config.cookie);
                 Ok(Response::Pipeline(cookie.map(|cookie| cookie.cookie)))
             }
-            Request::SetPipeline(request) => {
+            Request::SetPipeline(request, config) => {
                 let mut set = server
-                    .set_forwarding_pipeline_config(&request, now)
+                    .set_shared_pipeline_config(&request, &config, now)
                     .map(drop);
-                if let (Ok(()), Some(bf_runtime), Some(config)) =
-                    (&set, &mut self.bf_runtime, &request.config)
-                {
-                    set = bf_runtime.start(server, config);
+                if let (Ok(()), Some(bf_runtime)) = (&set, &mut self.bf_runtime) {
+                    set = bf_runtime.start(server, &config);
                 }
-                let p4info = request.config.as_ref().and_then(|c| c.p4info.as_ref());
-                let program = p4info.and_then(|p4info| Program::resolve(p4info).ok());
                 let is_used = self.uses_fast_plane || ctx.wants_groups();
+                let p4info = config.p4info.as_ref().filter(|_| is_used && set.is_ok());
+                let program = p4info.and_then(|p4info| Program::resolve(p4info).ok());
                 self.past_flows = self.flows();
                 let flows = self.past_flows;
                 self.plane = program
-                    .filter(|program| is_used && set.is_ok() && FastPlane::supports(program))
+                    .filter(FastPlane::supports)
                     .map(|program| FastPlane::new(program, flows));
                 set.map(|()| Response::SetPipeline)
             }

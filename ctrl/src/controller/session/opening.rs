@@ -1,13 +1,14 @@
 //! Opening of a session: arbitration, check or load of the pipeline, and reading of the existing entities.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use alfirk_p4runtime::p4::v1::{
-    entity, forwarding_pipeline_config::Cookie,
-    get_forwarding_pipeline_config_request::ResponseType, packet_replication_engine_entry as pre,
-    set_forwarding_pipeline_config_request::Action, CloneSessionEntry, ForwardingPipelineConfig,
-    GetForwardingPipelineConfigRequest, MasterArbitrationUpdate, MulticastGroupEntry,
-    PacketReplicationEngineEntry, SetForwardingPipelineConfigRequest, TableEntry,
+    entity, get_forwarding_pipeline_config_request::ResponseType,
+    packet_replication_engine_entry as pre, set_forwarding_pipeline_config_request::Action,
+    CloneSessionEntry, GetForwardingPipelineConfigRequest, MasterArbitrationUpdate,
+    MulticastGroupEntry, PacketReplicationEngineEntry, SetForwardingPipelineConfigRequest,
+    TableEntry,
 };
 use alfirk_p4runtime::{Code, Status};
 
@@ -164,18 +165,11 @@ impl Session {
             device_id: self.device_id,
             election_id: Some(election_id(config)),
             action: Action::VerifyAndCommit.into(),
-            config: Some(ForwardingPipelineConfig {
-                p4info: Some(config.p4info.clone()),
-                p4_device_config: config.device_config.clone(),
-                cookie: Some(Cookie {
-                    cookie: context.fingerprint,
-                }),
-            }),
             ..SetForwardingPipelineConfigRequest::default()
         };
         self.outputs.push_back(Output::Request(
             request,
-            Request::SetPipeline(Box::new(body)),
+            Request::SetPipeline(Box::new(body), Arc::clone(context.pipeline)),
         ));
         self.state = State::Loading {
             request,

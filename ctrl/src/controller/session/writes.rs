@@ -1,8 +1,9 @@
 //! Queue of updates for a switch, sent in batches, one Write at a time.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
-use alfirk_p4runtime::p4::v1::{update, Update};
+use alfirk_p4runtime::p4::v1::{update, Update, WriteRequest};
 use alfirk_p4runtime::{Code, Status};
 
 use super::TaskId;
@@ -27,8 +28,9 @@ pub(super) struct InFlight {
     request: RequestId,
     /// Time at which the call fails.
     deadline: u64,
-    /// Updates of the call, each with its task.
-    updates: Vec<(TaskId, Update)>,
+    /// Task of each update of the call.
+    tasks: Vec<TaskId>,
+    body: Arc<WriteRequest>,
 }
 
 /// State of a task that has updates without a result.
@@ -49,25 +51,27 @@ impl Writes {
         self.queue.extend(updates.into_iter().map(|u| (id, u)));
     }
 
-    /// Returns the updates of the next call, if none is pending and updates are queued.
+    /// Returns the next call, if none is pending and updates are queued. `body`: the call without updates.
     pub(super) fn next(
         &mut self,
         request: RequestId,
         deadline: u64,
         limit: usize,
-    ) -> Option<Vec<Update>> {
+        body: impl FnOnce() -> WriteRequest,
+    ) -> Option<Arc<WriteRequest>> {
         if self.in_flight.is_some() || self.queue.is_empty() {
             return None;
         }
         let count = self.queue.len().min(limit.max(1));
-        let updates: Vec<_> = self.queue.drain(..count).collect();
-        let sent = updates.iter().map(|(_, update)| update.clone()).collect();
+        let (tasks, updates) = self.queue.drain(..count).unzip();
+        let body = Arc::new(WriteRequest { updates, ..body() });
         self.in_flight = Some(InFlight {
             request,
             deadline,
-            updates,
+            tasks,
+            body: Arc::clone(&body),
         });
-        Some(sent)
+        Some(body)
     }
 
     /// Deadline of the pending call; `None` without one.
@@ -87,7 +91,7 @@ impl Writes {
 
     /// Fails all updates of a call, and returns the tasks that have thus ended.
     pub(super) fn fail(&mut self, write: InFlight, error: &SwitchError) -> EndedTasks {
-        let tasks = write.updates.into_iter().map(|(task, _)| task);
+        let tasks = write.tasks.into_iter();
         tasks
             .filter_map(|task| self.update_done(task, Err(error.clone())))
             .collect()
@@ -102,13 +106,13 @@ impl Writes {
         program: &Program,
     ) -> EndedTasks {
         let Err(status) = result else {
-            let tasks = write.updates.into_iter().map(|(task, _)| task);
+            let tasks = write.tasks.into_iter();
             return tasks
                 .filter_map(|task| self.update_done(task, Ok(())))
                 .collect();
         };
         let errors = status.update_errors();
-        if errors.len() != write.updates.len() {
+        if errors.len() != write.tasks.len() {
             let error = SwitchError::Call {
                 switch: switch.to_owned(),
                 call: SwitchRequest::Write,
@@ -117,11 +121,13 @@ impl Writes {
             return self.fail(write, &error);
         }
         let mut done = Vec::new();
-        for ((task, mut update), error) in write.updates.into_iter().zip(errors) {
+        let updates = write.tasks.into_iter().zip(&write.body.updates);
+        for ((task, update), error) in updates.zip(errors) {
             let code = Code::try_from(error.canonical_code).unwrap_or(Code::Unknown);
             let verb = UpdateKind::from(update.r#type());
             if verb == UpdateKind::Insert && code == Code::AlreadyExists {
                 // The entry exists with other content: some servers keep replication entries when a pipeline is loaded.
+                let mut update = update.clone();
                 update.set_type(update::Type::Modify);
                 self.queue.push_front((task, update));
                 continue;
@@ -131,7 +137,7 @@ impl Writes {
                 true => Ok(()),
                 false => Err(SwitchError::Refused {
                     switch: switch.to_owned(),
-                    entity: program.describe(&update),
+                    entity: program.describe(update),
                     verb,
                     code,
                     message: error.message,

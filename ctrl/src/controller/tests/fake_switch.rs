@@ -121,17 +121,16 @@ impl FakeSwitch {
             return None;
         }
         Some(match request {
-            Request::SetPipeline(_) if self.refuse_pipeline => {
+            Request::SetPipeline(..) if self.refuse_pipeline => {
                 Err(Status::new(Code::InvalidArgument, "no such pipeline"))
             }
-            Request::SetPipeline(request) => {
+            Request::SetPipeline(_, config) => {
                 self.loads += 1;
                 let keeps = self.keeps_replication;
                 self.entries
                     .retain(|_, (text, _)| keeps && !text.starts_with("table"));
                 self.registers.clear();
                 self.last_acked.clear();
-                let config = request.config.as_ref().unwrap();
                 self.cookie = config.cookie.as_ref().map(|cookie| cookie.cookie);
                 Ok(Response::SetPipeline)
             }
