@@ -27,7 +27,6 @@ use super::procedure::{Holders, Parts, Procedure, Run, Step, SwitchTask};
 use super::registers;
 use super::session::Task;
 use super::switches::Owner;
-use super::underlay::UnderlayEntries;
 use crate::constants::{REGISTER_AGG, REGISTER_SENT, REGISTER_SRC_PORT};
 use crate::tables::{Snapshot, Table};
 use crate::topology::{SwitchIndex, Topology};
@@ -114,11 +113,11 @@ impl Procedure for Boot {
         }),
         // Write next hops, ARP entries and clone sessions.
         Step::new("base", |boot, parts| {
-            boot.write_missing(underlay_entries(parts.network, parts.datagrams, boot.switch).first)
+            boot.write_missing(first_entries(parts.network, parts.datagrams, boot.switch))
         }),
         // Write routes, which refer to next hops.
         Step::new("routes", |boot, parts| {
-            boot.write_missing(underlay_entries(parts.network, parts.datagrams, boot.switch).second)
+            boot.write_missing(second_entries(parts.network, parts.datagrams, boot.switch))
         }),
         // Read position and source of groups with lost registers from other switches.
         Step::new("survey", Boot::read_other_switches).then(process_readings),
@@ -311,9 +310,8 @@ impl Boot {
         if found.is_empty() {
             return Vec::new();
         }
-        let underlay = underlay_entries(parts.network, parts.datagrams, switch);
-        let mut wanted: Vec<Update> = underlay.first;
-        wanted.extend(underlay.second);
+        let mut wanted = first_entries(parts.network, parts.datagrams, switch);
+        wanted.extend(second_entries(parts.network, parts.datagrams, switch));
         for (group, on) in parts.groups.on_switch(switch) {
             wanted.extend(group.entries(program, on));
             wanted.push(group.publication(program, on));
@@ -428,19 +426,30 @@ fn process_readings(
     Ok(None)
 }
 
-/// Entries of a switch that do not depend on groups, and those of datagram groups.
-pub(super) fn underlay_entries(
+/// Entries of a switch that do not depend on groups, and those of datagram groups: those that are written first. Computed
+/// apart from [`second_entries`], which are written later, because all switches of a fabric boot at the same time.
+pub(super) fn first_entries(
     network: &Network,
     datagrams: &Datagrams,
     switch: SwitchIndex,
-) -> UnderlayEntries {
+) -> Vec<Update> {
     let (program, topology) = (network.program(), network.topology());
     let config = network.config();
     let mut entries = network
         .underlay()
-        .entries(program, topology, config, switch);
-    let (first, second) = datagrams.entries(program, switch);
-    entries.first.extend(first);
-    entries.second.extend(second);
+        .first_entries(program, topology, config, switch);
+    entries.extend(datagrams.entries(program, switch).0);
+    entries
+}
+
+/// Entries of a switch that refer to its [`first_entries`].
+pub(super) fn second_entries(
+    network: &Network,
+    datagrams: &Datagrams,
+    switch: SwitchIndex,
+) -> Vec<Update> {
+    let (program, topology) = (network.program(), network.topology());
+    let mut entries = network.underlay().second_entries(program, topology, switch);
+    entries.extend(datagrams.entries(program, switch).1);
     entries
 }

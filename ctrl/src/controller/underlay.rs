@@ -47,6 +47,20 @@ impl Underlay {
         config: &ControllerConfig,
         switch: SwitchIndex,
     ) -> UnderlayEntries {
+        UnderlayEntries {
+            first: self.first_entries(program, topology, config, switch),
+            second: self.second_entries(program, topology, switch),
+        }
+    }
+
+    /// Computes the first list of [`UnderlayEntries`]: all entries but routes.
+    pub(super) fn first_entries(
+        &self,
+        program: &Program,
+        topology: &Topology,
+        config: &ControllerConfig,
+        switch: SwitchIndex,
+    ) -> Vec<Update> {
         let ecmp = EcmpGroups::new(&self.paths, switch);
         let mut first = Vec::new();
         for neighbour in topology.neighbours(switch) {
@@ -94,6 +108,17 @@ impl Underlay {
                 first.push(program.next_hops.insert(&key, &NextHop { port: *port }));
             }
         }
+        first
+    }
+
+    /// Computes the second list of [`UnderlayEntries`]: routes, which refer to next hops.
+    pub(super) fn second_entries(
+        &self,
+        program: &Program,
+        topology: &Topology,
+        switch: SwitchIndex,
+    ) -> Vec<Update> {
+        let ecmp = EcmpGroups::new(&self.paths, switch);
         let routes = self.routes(topology, &ecmp, switch).into_iter();
         let second = routes.map(|(prefix, route)| {
             let key = RouteKey {
@@ -102,10 +127,7 @@ impl Underlay {
             };
             program.routes.insert(&key, &route)
         });
-        UnderlayEntries {
-            first,
-            second: second.collect(),
-        }
+        second.collect()
     }
 
     /// Computes the routes of one switch to all reachable hosts.

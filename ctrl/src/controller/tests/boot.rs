@@ -145,12 +145,11 @@ fn entries_of_every_switch_satisfy_the_constraints() {
         fabric.register(&["h1", "h2", "h3"]).unwrap();
         let controller = &fabric.controller;
         for switch in controller.network.topology().switch_indexes() {
-            let entries = crate::controller::boot::underlay_entries(
-                &controller.network,
-                &controller.datagrams,
-                switch,
-            );
-            let all: Vec<_> = entries.first.into_iter().chain(entries.second).collect();
+            let (network, datagrams) = (&controller.network, &controller.datagrams);
+            let mut all = crate::controller::boot::first_entries(network, datagrams, switch);
+            all.extend(crate::controller::boot::second_entries(
+                network, datagrams, switch,
+            ));
             assert_eq!(
                 controller.network.program().constraints().check(&all),
                 Ok(())
