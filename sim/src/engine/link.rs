@@ -216,7 +216,11 @@ pub(super) struct Direction {
 /// Fields of [`Direction`] that few frames use.
 struct RareFields {
     name: String,
-    rng: ChaCha8Rng,
+    /// Seed of the run, from which the stream of random faults is derived.
+    seed: u64,
+    /// Stream of random faults; `None` before the first frame on a link with faults. Most links have none, and a large
+    /// fabric has thousands of links.
+    rng: Option<Box<ChaCha8Rng>>,
     faults: FaultProbabilities,
     /// Times in nanoseconds at which the link went down.
     outage_times: Vec<u64>,
@@ -252,8 +256,9 @@ impl Direction {
                 awaited: None,
                 counters: LinkCounters::default(),
                 rest: Box::new(RareFields {
-                    rng: stream(seed, &name),
                     name,
+                    seed,
+                    rng: None,
                     faults: config.faults,
                     outage_times: Vec::new(),
                 }),
@@ -427,7 +432,10 @@ impl Direction {
     /// faults are.
     fn draw_faults(&mut self, fate: TransmitResult) -> TransmitResult {
         let (rest, counters) = (&mut *self.rest, &mut self.counters);
-        let [loss, duplicate, reorder, hold] = [(); 4].map(|()| rest.rng.next_u64());
+        let rng = rest
+            .rng
+            .get_or_insert_with(|| Box::new(stream(rest.seed, &rest.name)));
+        let [loss, duplicate, reorder, hold] = [(); 4].map(|()| rng.next_u64());
         let TransmitResult::Arrives { at, .. } = fate else {
             return fate;
         };
