@@ -13,6 +13,7 @@ mod doctor;
 mod exit;
 mod experiment;
 mod fmt;
+mod heap;
 mod host;
 mod link;
 mod lsp;

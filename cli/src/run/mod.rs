@@ -136,6 +136,9 @@ fn measure_watched(
     page: Option<&PageTraces>,
     debugger: Option<&PassSender>,
 ) -> Result<Report, Failure> {
+    if config.driver == Driver::Virtual {
+        crate::heap::use_huge_pages();
+    }
     let input = Content::load(&config.source, config.job.seed)?;
     config.check_messages(input.data.bytes().len() as u64)?;
     let job = Job {
