@@ -14,11 +14,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Maximum number of versions of one block. Beyond it, the version for the facts common to all paths is used. With more, packets
 /// take as long: with up to 24, the multicast program is twice as long and takes four times as long to compile.
-const MAX_VERSIONS: usize = 5;
+const MAX_VERSIONS: usize = 6;
 
 /// Maximum number of versions of one block that use all facts. Further versions use only facts about frequently tested
 /// words.
-const MAX_EXACT_VERSIONS: usize = 2;
+const MAX_EXACT_VERSIONS: usize = 3;
 
 /// Minimum number of conditions on a word for it to count as frequently tested.
 const FREQUENT: usize = 10;
