@@ -24,8 +24,7 @@ fn reserve() {
     /// Size in bytes from which blocks have mappings of their own: the largest to which glibc raises it by itself.
     const MAPPED: libc::c_int = 32 << 20;
     // SAFETY: `mallopt` affects only where later blocks are allocated. `block` is a result of `malloc`; its content is not
-    // accessed, and it is freed once. `madvise` gets whole pages that this call of `malloc` has added to the heap, and
-    // changes no content.
+    // accessed, and it is freed once. `madvise` gets whole pages of the heap, and changes no content.
     unsafe {
         // If one option is set, glibc does not adapt the others.
         libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED);
@@ -33,13 +32,16 @@ fn reserve() {
         libc::mallopt(libc::M_TOP_PAD, RESERVED as libc::c_int);
         let block = libc::malloc(BLOCK);
         libc::mallopt(libc::M_TOP_PAD, DEFAULT_PAD);
-        // Where address space is limited, the heap stays as it is.
         if block.is_null() {
             return;
         }
         let page = libc::sysconf(libc::_SC_PAGESIZE) as usize;
         let start = block.add(block.align_offset(page));
-        libc::madvise(start, RESERVED, libc::MADV_HUGEPAGE);
+        // Where address space is limited, the block is not in the heap, but has a mapping of its own.
+        let end = libc::sbrk(0).addr();
+        if end.saturating_sub(start.addr()) >= RESERVED {
+            libc::madvise(start, RESERVED, libc::MADV_HUGEPAGE);
+        }
         libc::free(block);
     }
 }
