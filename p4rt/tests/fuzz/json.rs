@@ -6,6 +6,8 @@ use crate::chance::Chance;
 
 /// Longest list that a mutation creates, to bound the time of a case.
 const MAX_LIST: usize = 3000;
+/// Maximum number of JSON values that a mutation adds, to bound the memory of a case: an element can be a whole pipeline.
+const MAX_ADDED: usize = 1 << 20;
 
 /// Changes a few values of a program. Some of the new values are parts of `donor`.
 pub fn damage(program: &mut Value, donor: &Value, chance: &mut Chance) {
@@ -111,9 +113,19 @@ fn change_list(items: &mut Vec<Value>, chance: &mut Chance) {
             let times = 1 << chance.below(12);
             let again = items[chance.below(len)].clone();
             let times = times.min(MAX_LIST.saturating_sub(len));
+            let times = times.min(MAX_ADDED / count(&again));
             items.extend(std::iter::repeat_n(again, times));
         }
         _ => items.clear(),
+    }
+}
+
+/// Returns the number of values in a value, with itself.
+fn count(value: &Value) -> usize {
+    1 + match value {
+        Value::Array(items) => items.iter().map(count).sum::<usize>(),
+        Value::Object(members) => members.values().map(count).sum(),
+        _ => 0,
     }
 }
 
