@@ -26,8 +26,9 @@ pub(super) fn calculate(code: &mut Code, program: &LoadedProgram, number: u16) -
         code.branch(valid, next, slow);
         code.b.switch_to_block(next);
     }
-    let value = match (calculation.algorithm, calculation.payload) {
-        (Algorithm::Csum16, false) => sum(code, &joined.join),
+    let value = match calculation.algorithm {
+        // It has no payload.
+        Algorithm::Csum16 => sum(code, &joined.join),
         _ => {
             let inputs = code.load(at::INPUTS);
             write(code, &joined.join, inputs);

@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Maximum number of versions of one block. Beyond it, the version for the facts common to all paths is used. With more, packets
-/// take as long: with up to 24, the multicast program is twice as long and takes four times as long to compile.
+/// take as long: with up to 24, the multicast program is twice as long and takes three times as long to compile.
 const MAX_VERSIONS: usize = 6;
 
 /// Maximum number of versions of one block that use all facts. Further versions use only facts about frequently tested
