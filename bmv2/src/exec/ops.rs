@@ -424,7 +424,7 @@ rare {
     /// Limits the length of the packet in bytes.
     Truncate { bytes: Word } "truncate to {bytes}",
         effects [Packet], value None, flow Flow::Next,
-        run vm!().ctx.truncate = Some(w!(bytes));
+        run vm!().ctx.truncate = w!(bytes);
     /// Logs a message of the program.
     Log { index: LogMessage } "log {index}",
         effects [Log], value None, flow Flow::Next,

@@ -12,8 +12,11 @@ use crate::state::State;
 /// programs, but a malformed one must not block the switch.
 pub(crate) const MAX_STEPS: u32 = 100_000;
 
+/// Value of [`Context::truncate`] for a packet that is not truncated.
+pub(crate) const NOT_TRUNCATED: u64 = u64::MAX;
+
 /// State of processing a packet that is not in P4 fields or temporaries.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Context {
     /// Time in nanoseconds since the switch started.
     pub now: u64,
@@ -35,8 +38,8 @@ pub(crate) struct Context {
     pub recirculate: u32,
     /// Learn list of a requested digest; 0 for no request.
     pub digest: u32,
-    /// Maximum length of the output frame in bytes (`truncate`); `None` for no limit.
-    pub truncate: Option<u64>,
+    /// Maximum length of the output frame in bytes (`truncate`); [`NOT_TRUNCATED`] for no limit.
+    pub truncate: u64,
     /// Whether the packet has executed `exit`.
     pub exit: bool,
     /// Register and source location of each register access in the current gress (ingress or egress). Tofino allows one
@@ -55,6 +58,28 @@ pub(crate) struct CloneRequest {
     pub session: u32,
     /// Number of the field list with the fields whose values the clone keeps.
     pub list: u32,
+}
+
+impl Default for Context {
+    fn default() -> Context {
+        Context {
+            now: 0,
+            number: 0,
+            copy: 0,
+            ingress_port: 0,
+            ingress_length: 0,
+            length: 0,
+            clone: None,
+            resubmit: 0,
+            recirculate: 0,
+            digest: 0,
+            truncate: NOT_TRUNCATED,
+            exit: false,
+            accessed: Vec::new(),
+            fault: None,
+            logs: Vec::new(),
+        }
+    }
 }
 
 impl Context {
@@ -115,7 +140,7 @@ impl Context {
         self.resubmit = 0;
         self.recirculate = 0;
         self.digest = 0;
-        self.truncate = None;
+        self.truncate = NOT_TRUNCATED;
         self.exit = false;
         self.fault = None;
         self.logs.clear();

@@ -115,6 +115,10 @@ impl Run<'_> {
         match self.never {}
     }
 
+    pub fn has_requests(&self) -> bool {
+        match self.never {}
+    }
+
     pub fn restart(&mut self, _: i64) {
         match self.never {}
     }

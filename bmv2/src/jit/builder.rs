@@ -1,6 +1,6 @@
 //! Emission of Cranelift instructions for operations on the packet's words and on the machine.
 
-use super::machine::at;
+use super::machine::{at, EARLY_REQUEST};
 use crate::exec::ops::Slot;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
@@ -200,10 +200,12 @@ impl<'a> Code<'a> {
             .store(machine_flags(), value, object, offset as i32);
     }
 
-    /// Records that the pipeline may have requested more than to send the packet.
-    pub fn mark_requests(&mut self) {
-        let one = self.number(1);
-        self.store(at::HAS_REQUESTS, one);
+    /// Records that the pipeline may have made a request: [`EARLY_REQUEST`] or
+    /// [`LATE_REQUEST`](super::machine::LATE_REQUEST).
+    pub fn mark_request(&mut self, request: u64) {
+        let requests = self.load(at::REQUESTS);
+        let requests = self.b.ins().bor_imm(requests, request as i64);
+        self.store(at::REQUESTS, requests);
     }
 
     /// Calls a function of the switch, which receives the machine and these arguments. Known words stay known.
@@ -309,7 +311,7 @@ impl<'a> Code<'a> {
         self.branch(is_endless, endless, next);
         self.b.switch_to_block(endless);
         self.call(self.imports.endless, &[]);
-        self.mark_requests();
+        self.mark_request(EARLY_REQUEST);
         self.jump(halt);
         self.b.switch_to_block(next);
     }

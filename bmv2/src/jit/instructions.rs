@@ -2,7 +2,7 @@
 
 use super::builder::Code;
 use super::calculation::calculate;
-use super::machine::at;
+use super::machine::{at, EARLY_REQUEST, LATE_REQUEST};
 use super::wide;
 use crate::exec::ops::{Effect, Op, Slot, Test};
 use crate::exec::run::Context;
@@ -110,8 +110,24 @@ impl Code<'_> {
             Op::Big { index } if wide::is_compiled(program, &program.bigs[index as usize]) => {
                 self.wide(program, &program.bigs[index as usize]);
             }
+            Op::Recirculate { list } => {
+                let list = self.word(list);
+                let list = self.b.ins().ireduce(I32, list);
+                self.late_request(offset_of!(Context, recirculate), list);
+            }
+            Op::Truncate { bytes } => {
+                let bytes = self.word(bytes);
+                self.late_request(offset_of!(Context, truncate), bytes);
+            }
             op => self.step(pc, op, halt),
         }
+    }
+
+    /// Requests something that is done with the deparsed frame.
+    fn late_request(&mut self, field: usize, value: Value) {
+        let ctx = self.load(at::CTX);
+        self.store_to(ctx, field, value);
+        self.mark_request(LATE_REQUEST);
     }
 
     /// Compiles a hash that is reduced to `max` values from `base` on.
@@ -138,7 +154,7 @@ impl Code<'_> {
         let is_request =
             |effect: &Effect| matches!(effect, Effect::Packet | Effect::Drop | Effect::Log);
         if op.effects().iter().any(is_request) {
-            self.mark_requests();
+            self.mark_request(EARLY_REQUEST);
         }
         match writes(op) {
             Writes::All => self.known.clear(),

@@ -40,16 +40,18 @@ pub(super) struct Machine<'a> {
     pub length: u64,
     /// Position of the parser: the offset of the next byte in the frame.
     pub cursor: u64,
-    /// Buffer for the deparser's headers.
+    /// The state's buffer for the deparser's headers.
     pub headers: *mut u8,
+    /// Buffer of the frame to be sent, with space for all headers without a variable-length field; null if there is none.
+    pub output: *mut u8,
     /// Bytes of the frame, to which the deparser writes headers that are as long as the parsed ones; null if it must not.
     pub in_place: *mut u8,
     /// The state's buffer for the inputs of a hash.
     pub inputs: *mut u8,
     /// Number of bytes that the deparser has written.
     pub emitted: u64,
-    /// Error of the parser, or where the deparser of v1model has written the headers: 0 if it did not run, else one of
-    /// [`IN_BUFFER`] and [`IN_PLACE`].
+    /// Error of the parser, or where the deparser has written the headers: 0 if it did not run, else one of [`IN_BUFFER`],
+    /// [`IN_OUTPUT`] and [`IN_PLACE`].
     pub result: u64,
     /// Number of steps that may be part of a loop; see `Interpreter::is_endless`.
     pub steps: u64,
@@ -81,8 +83,8 @@ pub(super) struct Machine<'a> {
     pub verdict: u64,
     /// Port or multicast group of the verdict.
     pub target: u64,
-    /// Whether the pipeline has requested more than to send the packet, or may have.
-    pub has_requests: u64,
+    /// What the pipeline has requested besides sending the packet, or may have: [`EARLY_REQUEST`] and [`LATE_REQUEST`].
+    pub requests: u64,
     pub borrowed: PhantomData<&'a mut State>,
 }
 
@@ -97,6 +99,7 @@ pub(super) mod at {
     pub const LENGTH: usize = offset_of!(Machine, length);
     pub const CURSOR: usize = offset_of!(Machine, cursor);
     pub const HEADERS: usize = offset_of!(Machine, headers);
+    pub const OUTPUT: usize = offset_of!(Machine, output);
     pub const IN_PLACE: usize = offset_of!(Machine, in_place);
     pub const INPUTS: usize = offset_of!(Machine, inputs);
     pub const EMITTED: usize = offset_of!(Machine, emitted);
@@ -116,11 +119,11 @@ pub(super) mod at {
     pub const IS_RECEIVED: usize = offset_of!(Machine, is_received);
     pub const VERDICT: usize = offset_of!(Machine, verdict);
     pub const TARGET: usize = offset_of!(Machine, target);
-    pub const HAS_REQUESTS: usize = offset_of!(Machine, has_requests);
+    pub const REQUESTS: usize = offset_of!(Machine, requests);
 }
 
 impl<'a> Machine<'a> {
-    /// Creates a machine for code that has neither a frame to parse nor a buffer for headers.
+    /// Creates a machine for code that has neither a frame to parse nor a frame to send.
     pub fn new(
         program: &'a LoadedProgram,
         state: &'a mut State,
@@ -137,7 +140,8 @@ impl<'a> Machine<'a> {
             contiguous: 0,
             length: 0,
             cursor: 0,
-            headers: std::ptr::null_mut(),
+            headers: state.headers.as_mut_ptr(),
+            output: std::ptr::null_mut(),
             in_place: std::ptr::null_mut(),
             inputs: state.inputs.as_mut_ptr(),
             emitted: 0,
@@ -159,24 +163,9 @@ impl<'a> Machine<'a> {
             is_received: 0,
             verdict: 0,
             target: 0,
-            has_requests: 0,
+            requests: 0,
             borrowed: PhantomData,
         }
-    }
-
-    /// Creates a machine for code that writes headers to the state's buffer.
-    pub fn with_headers(
-        program: &'a LoadedProgram,
-        state: &'a mut State,
-        drop_port: u32,
-        words: &'a mut [u64],
-        rest: Rest<'a>,
-        ctx: &'a mut Context,
-    ) -> Machine<'a> {
-        let headers = state.headers.as_mut_ptr();
-        let mut machine = Machine::new(program, state, drop_port, words, rest, ctx);
-        machine.headers = headers;
-        machine
     }
 
     /// Sets the frame that a parser reads.
@@ -238,8 +227,17 @@ impl<'a> Machine<'a> {
 /// Value of [`Machine::result`]: the deparser has written the headers to [`Machine::headers`].
 pub(super) const IN_BUFFER: u64 = 1;
 
+/// Value of [`Machine::result`]: the deparser has written the headers to [`Machine::output`].
+pub(super) const IN_OUTPUT: u64 = 2;
+
 /// Value of [`Machine::result`]: the deparser has written the headers to [`Machine::in_place`].
-pub(super) const IN_PLACE: u64 = 2;
+pub(super) const IN_PLACE: u64 = 3;
+
+/// Bit of [`Machine::requests`]: something that is done before the deparser runs, as a clone, or that may prevent it.
+pub(super) const EARLY_REQUEST: u64 = 1;
+
+/// Bit of [`Machine::requests`]: truncation or recirculation, which are done with the deparsed frame.
+pub(super) const LATE_REQUEST: u64 = 2;
 
 /// Values of [`Machine::verdict`].
 pub(super) const UNICAST: u64 = 1;

@@ -207,7 +207,7 @@ impl Compiled {
                 deparsers[usize::from(is_egress)]
             }
         };
-        let mut machine = Machine::with_headers(program, state, 0, words, rest, ctx);
+        let mut machine = Machine::new(program, state, 0, words, rest, ctx);
         machine.is_part = 1;
         // SAFETY: the function was compiled for this program, and the state's buffer has space for all headers.
         unsafe { function(&mut machine) };

@@ -2,7 +2,7 @@
 
 use super::builder::{Code, KnownWords};
 use super::flow::{op_at, Region};
-use super::machine::{at, NO_ADDRESS, RUNS_ACTION};
+use super::machine::{at, EARLY_REQUEST, NO_ADDRESS, RUNS_ACTION};
 use crate::exec::ops::{Op, Pc, Slot};
 use crate::exec::run::{Context, MAX_STEPS};
 use crate::program::{LoadedProgram, Table};
@@ -388,14 +388,14 @@ impl<'a> Regions<'a> {
 
     /// Has the interpreter execute the code from `start` to its end.
     fn resume(&self, code: &mut Code, start: Pc, after: Option<Pc>) {
-        code.mark_requests();
+        code.mark_request(EARLY_REQUEST);
         let after = after.map_or(NO_ADDRESS, u64::from);
         code.call(code.imports.resume, &[start.into(), after]);
     }
 
     /// Has the interpreter execute an action at `start` and the code `after` it, to the end of the pipeline.
     fn resume_value(&self, code: &mut Code, start: Value, after: Value) {
-        code.mark_requests();
+        code.mark_request(EARLY_REQUEST);
         let after = code.extend(after);
         code.call_with(code.imports.resume, &[start, after]);
     }

@@ -1,6 +1,6 @@
 //! A packet that machine code of a program for v1model processes, from the parser to the deparser.
 
-use super::machine::{Machine, IN_PLACE};
+use super::machine::{Machine, IN_OUTPUT, IN_PLACE};
 use super::{Compiled, Function, Functions};
 use crate::effects::Packet;
 use crate::exec::deparse::Deparsed;
@@ -113,6 +113,12 @@ impl Run<'_> {
         unsafe { slice::from_raw_parts_mut(self.machine.words, self.machine.word_count) }
     }
 
+    /// Returns whether egress may have requested more than to send the packet.
+    #[inline]
+    pub fn has_requests(&self) -> bool {
+        self.machine.requests != 0
+    }
+
     /// Prepares for another copy of the packet of `length` bytes, which is sent without requests.
     #[inline]
     pub fn restart(&mut self, length: i64) {
@@ -137,11 +143,12 @@ impl Run<'_> {
         }
     }
 
-    /// Sets these metadata, and runs egress and, if the packet is to be sent and nothing else, the deparser. Returns where the
-    /// headers are; `None` if the deparser did not run.
+    /// Sets these metadata, and runs egress and the deparser. Returns where the headers are; `None` if the deparser did not run,
+    /// since the packet is dropped, or has requested what is done before.
     ///
     /// Headers that are as long as the parsed ones are written over them if `is_last` (no other copy is made of this packet)
-    /// and no other packet shares the frame; else to `out`.
+    /// and no other packet shares the frame; else to `out`. If one has a variable-length field, or if those of the last copy
+    /// are longer or shorter than the parsed ones, they are written to the state's buffer.
     #[inline(always)]
     pub fn egress(
         &mut self,
@@ -150,41 +157,33 @@ impl Run<'_> {
         out: &mut Vec<u8>,
     ) -> Option<Deparsed> {
         let machine = &mut self.machine;
-        let deparser = &self.program.deparser;
         machine.metadata = *metadata;
         machine.drop_port = machine.switch_drop_port;
-        machine.has_requests = 0;
+        machine.requests = 0;
         machine.result = 0;
-        // SAFETY: the machine has the state, to which there is no reference.
-        let buffer = unsafe { (*machine.state).headers.as_mut_ptr() };
         let parsed = machine.rest.at();
         let own = self.own.filter(|_| is_last && self.frame.has_head(parsed));
-        let Some(bytes) = own.filter(|_| deparser.is_fixed) else {
+        let Some(bytes) = own else {
+            out.clear();
+            out.reserve(self.program.deparser.max_fixed_bytes + SLACK);
+            machine.output = out.as_mut_ptr();
             machine.in_place = std::ptr::null_mut();
-            machine.headers = match deparser.is_fixed {
-                true => {
-                    out.clear();
-                    out.reserve(deparser.max_bytes + SLACK);
-                    out.as_mut_ptr()
-                }
-                false => buffer,
-            };
             // SAFETY: the function was compiled for this program, the machine is complete for pipelines and deparsers, and there
-            // is space for all headers; a deparser whose length is not fixed checks the bounds of the state's buffer.
+            // is space for all headers that are written to `out`.
             unsafe { (self.code.egress)(machine) };
             let length = machine.emitted as usize;
-            return match (machine.result, deparser.is_fixed) {
-                (0, _) => None,
-                (_, false) => Some(Deparsed::Buffer(length)),
-                (_, true) => {
+            return match machine.result {
+                0 => None,
+                IN_OUTPUT => {
                     // SAFETY: the deparser has written these bytes.
                     unsafe { out.set_len(length) };
                     Some(Deparsed::Output)
                 }
+                _ => Some(Deparsed::Buffer(length)),
             };
         };
         machine.in_place = bytes;
-        machine.headers = buffer;
+        machine.output = std::ptr::null_mut();
         // The last header is written in words of eight bytes, which may change what is behind it.
         // SAFETY: the frame has eight bytes after the parsed ones.
         let behind = unsafe { bytes.add(parsed).cast::<[u8; SLACK]>() };

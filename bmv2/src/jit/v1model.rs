@@ -1,7 +1,7 @@
 //! Compilation of programs for v1model: one function has parser, checksums and ingress, another one egress and deparser.
 
 use super::builder::Code;
-use super::machine::{at, DROPPED, MULTICAST, UNICAST};
+use super::machine::{at, DROPPED, EARLY_REQUEST, MULTICAST, UNICAST};
 use super::pipeline::Regions;
 use super::{deparser, parser, words};
 use crate::exec::ops::Pc;
@@ -96,8 +96,8 @@ fn set_metadata(code: &mut Code, fields: &[Option<Meta>]) {
 /// Compiles what is decided at the end of ingress, and ends the function. Nothing is decided if the pipeline has requested
 /// more than to send the packet.
 fn decide(code: &mut Code, program: &LoadedProgram) {
-    let has_requests = code.load(at::HAS_REQUESTS);
-    code.leave_if(has_requests, code.end);
+    let requests = code.load(at::REQUESTS);
+    code.leave_if(requests, code.end);
     let end = |code: &mut Code, verdict: u64, target: Value| {
         let verdict = code.number(verdict);
         code.store(at::VERDICT, verdict);
@@ -134,7 +134,7 @@ fn egress_spec(code: &mut Code, program: &LoadedProgram) -> (Value, Value) {
 }
 
 /// Compiles egress, the update of checksums, and the deparser. The function stores whether the deparser has run: it does
-/// not if the packet is dropped, or if the pipeline has requested more than to send it. If the machine is for a part
+/// not if the packet is dropped, or if the pipeline has requested what is done before. If the machine is for a part
 /// only, the function begins with the deparser.
 pub(super) fn compile_egress(code: &mut Code, regions: &Regions) {
     let program = regions.program;
@@ -145,8 +145,9 @@ pub(super) fn compile_egress(code: &mut Code, regions: &Regions) {
     set_metadata(code, &program.intrinsic.egress_fields());
     regions.compile(code, program.egress, done);
     code.begin_join(done);
-    let has_requests = code.load(at::HAS_REQUESTS);
-    code.leave_if(has_requests, code.end);
+    let requests = code.load(at::REQUESTS);
+    let is_early = code.b.ins().band_imm(requests, EARLY_REQUEST as i64);
+    code.leave_if(is_early, code.end);
     let (_, is_dropped) = egress_spec(code, program);
     code.leave_if(is_dropped, code.end);
     code.jump(deparse);

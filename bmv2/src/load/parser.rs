@@ -460,8 +460,11 @@ impl Loader<'_> {
         }
         Ok(Deparser {
             #[cfg(feature = "jit")]
-            is_fixed: (order.iter())
-                .all(|(_, h)| self.layout.headers[usize::from(*h)].varbit.is_none()),
+            max_fixed_bytes: (order.iter())
+                .map(|(_, h)| &self.layout.headers[usize::from(*h)])
+                .filter(|header| header.varbit.is_none())
+                .map(|header| header.bytes)
+                .sum(),
             order,
             max_bytes,
             code,

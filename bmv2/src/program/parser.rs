@@ -167,9 +167,9 @@ pub(crate) struct Deparser {
     pub order: Vec<(Slot, u16)>,
     /// Maximum total length of all headers in bytes.
     pub max_bytes: usize,
-    /// Whether no header has a variable-length field.
+    /// Maximum total length in bytes of the headers without a variable-length field.
     #[cfg(feature = "jit")]
-    pub is_fixed: bool,
+    pub max_fixed_bytes: usize,
     /// First instruction of the deparser's statements; `None` if it has none.
     pub code: Option<Pc>,
 }

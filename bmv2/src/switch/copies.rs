@@ -234,7 +234,7 @@ impl Processor<'_> {
     ) {
         self.select(&packet);
         if session.truncate_bytes > 0 {
-            packet.ctx.truncate = Some(u64::from(session.truncate_bytes));
+            packet.ctx.truncate = u64::from(session.truncate_bytes);
         }
         let group = session
             .group

@@ -8,6 +8,8 @@ use super::copies::{valid_priority, MAX_ENQUEUED};
 use super::egress::egress_values;
 use super::{Processor, Switch};
 use crate::effects::{get, set, Effects, Packet, QueueState};
+use crate::exec::deparse::Deparsed;
+use crate::exec::run::NOT_TRUNCATED;
 use crate::jit::{Compiled, V1model};
 use crate::pre::Replica;
 use crate::program::LoadedProgram;
@@ -24,6 +26,9 @@ pub(super) struct DirectPorts {
 /// Maximum number of a direct port. Packets for ports beyond it are enqueued.
 const MAX_PORT: u32 = 0xffff;
 
+/// Maximum number of recirculations of a packet without a queue entry. One that recirculates more often lets others pass.
+const MAX_DIRECT_RECIRCULATIONS: u32 = 64;
+
 impl DirectPorts {
     #[inline]
     pub(super) fn contains(&self, port: u32) -> bool {
@@ -35,8 +40,8 @@ impl DirectPorts {
 impl Switch {
     /// Sets the ports that have queues. All other ports become direct: the caller would take each packet from their
     /// queues at once, so packets for them pass egress during [`Switch::ingress`], with the state of an empty queue.
-    /// Clones, recirculated packets and packets of programs for Tofino are enqueued nevertheless. Until the first call
-    /// no port is direct.
+    /// Clones, recirculated copies of multicast packets, and packets of programs for Tofino are enqueued nevertheless. Until
+    /// the first call no port is direct.
     pub fn set_queued_ports(&mut self, ports: impl IntoIterator<Item = u32>) {
         let DirectPorts { any, queued } = &mut self.direct;
         *any = true;
@@ -51,9 +56,9 @@ impl Switch {
     }
 }
 
-impl Processor<'_> {
+impl<'a> Processor<'a> {
     /// Returns whether the current packet passes egress at once if it is sent to these ports. Packets that it causes are
-    /// enqueued afterwards, so a packet that recirculates forever does not exhaust the stack.
+    /// enqueued afterwards.
     fn take_direct(&mut self, ports: impl IntoIterator<Item = u32>, fx: &Effects) -> bool {
         let Some(direct) = self.direct.take() else {
             return false;
@@ -64,17 +69,37 @@ impl Processor<'_> {
 
     /// Sends a packet to a port after ingress: to egress, or to its queue.
     pub(super) fn forward(&mut self, port: u32, mut packet: Box<Packet>, fx: &mut Effects) {
+        let direct = self.direct;
         if !self.take_direct([port], fx) {
             return self.enqueue(port, None, packet, fx);
         }
         let now = packet.ctx.now;
         let rid = get(&packet.words, self.program.intrinsic.egress_rid);
-        if let Some(priority) = self.queue_priority(port, None, (rid, packet.ctx.copy), &packet, fx)
-        {
+        let priority = self.queue_priority(port, None, (rid, packet.ctx.copy), &packet, fx);
+        let recirculated = priority.and_then(|priority| {
             let to = (port, priority);
-            self.run_egress(&mut packet, to, now, empty_queue(now), true, fx);
-        }
+            self.run_egress(&mut packet, to, now, empty_queue(now), true, fx)
+        });
         self.pool.recycle(packet);
+        self.recirculate_directly(recirculated, direct, now, fx);
+    }
+
+    /// Runs ingress on a recirculated packet, if there is one. It passes egress at once again, unless it has recirculated often
+    /// or other packets wait. `direct`: the direct ports, if it may.
+    #[inline]
+    pub(super) fn recirculate_directly(
+        &mut self,
+        packet: Option<Box<Packet>>,
+        direct: Option<&'a DirectPorts>,
+        now: u64,
+        fx: &mut Effects,
+    ) {
+        let Some(packet) = packet else { return };
+        self.recirculated += 1;
+        if self.recirculated <= MAX_DIRECT_RECIRCULATIONS {
+            self.direct = direct;
+        }
+        self.ingress(packet, now, fx);
     }
 
     /// Sends one copy of a packet to each replica by direct egress passes. Returns false, without effect, if a copy must
@@ -96,12 +121,17 @@ impl Processor<'_> {
             return true;
         };
         if !others.is_empty() {
+            let now = packet.ctx.now;
             let backup = self.pool.backup(packet, self.code());
             let mut left = others;
             while let Some((replica, after)) = left.split_first() {
                 match self.code_of_copies(packet, fx) {
                     Some(how) => match self.send_copies(how, &mut left, packet, &backup, fx) {
-                        Some((port, out)) => self.end_egress(packet, port, None, false, out, fx),
+                        Some((port, headers, out)) => {
+                            let recirculated =
+                                self.end_egress(packet, port, headers, false, out, fx);
+                            self.recirculate(recirculated, now, fx);
+                        }
                         None => break,
                     },
                     None => {
@@ -123,15 +153,16 @@ impl Processor<'_> {
     fn code_of_copies(&self, packet: &Packet, fx: &Effects) -> Option<(V1model, u8)> {
         let priority = get(&packet.words, self.program.intrinsic.priority);
         let priority = valid_priority(priority, self.priority_queues)?;
-        let is_plain = packet.ctx.truncate.is_none()
+        let is_plain = packet.ctx.truncate == NOT_TRUNCATED
+            && packet.ctx.recirculate == 0
             && self.program.deparser.code.is_none()
             && fx.enqueued.len() < MAX_ENQUEUED;
         is_plain.then_some((self.v1model()?, priority))
     }
 
     /// Sends copies of a packet to the replicas `left` on one machine, and restores the packet after each. Removes them from
-    /// the list. If a copy requests more in egress than to be sent, it is the last one; returns its port, and the buffer for its
-    /// frame.
+    /// the list. If a copy requests more in egress than to be sent, it is the last one; returns its port, where its headers are,
+    /// and the buffer for its frame, as [`Processor::end_egress`] receives them.
     fn send_copies(
         &mut self,
         (code, priority): (V1model, u8),
@@ -139,7 +170,7 @@ impl Processor<'_> {
         packet: &mut Packet,
         backup: &Packet,
         fx: &mut Effects,
-    ) -> Option<(u32, Vec<u8>)> {
+    ) -> Option<(u32, Option<Deparsed>, Vec<u8>)> {
         let (program, compiled) = self.code();
         let drop_port = self.drop_port;
         let now = packet.ctx.now;
@@ -156,8 +187,10 @@ impl Processor<'_> {
             let values = egress_values(to, length as u64, drop_port, now, empty_queue(now));
             let mut out = fx.spare.pop().unwrap_or_default();
             match run.egress(&values, false, &mut out) {
-                Some(headers) => fx.send(replica.port, run.copy(headers, out)),
-                None => return Some((replica.port, out)),
+                Some(headers) if !run.has_requests() => {
+                    fx.send(replica.port, run.copy(headers, out));
+                }
+                headers => return Some((replica.port, headers, out)),
             }
             restore((program, compiled), backup, run.words());
             run.restart(length);
@@ -181,7 +214,8 @@ impl Processor<'_> {
         };
         set(&mut packet.words, self.program.intrinsic.egress_rid, rid);
         let to = (port, priority);
-        self.run_egress(packet, to, now, empty_queue(now), is_last, fx);
+        let recirculated = self.run_egress(packet, to, now, empty_queue(now), is_last, fx);
+        self.recirculate(recirculated, now, fx);
     }
 }
 

@@ -4,6 +4,7 @@ use super::{instance, move_logs, Processor, MAX_RECIRCULATED};
 use crate::drop_reason::DropReason;
 use crate::effects::{get, set, set_all, Effects, Packet, QueueState, Queued};
 use crate::exec::deparse::{deparse, Deparsed};
+use crate::exec::run::NOT_TRUNCATED;
 use crate::frame::{Frame, SharedFrame};
 use crate::program::{Deparser, EgressValues};
 use crate::steps::Step;
@@ -62,12 +63,22 @@ impl Processor<'_> {
             ..
         } = queued;
         let mut packet = self.take(packet);
-        self.run_egress(&mut packet, (port, priority), now, queue, true, fx);
+        let recirculated = self.run_egress(&mut packet, (port, priority), now, queue, true, fx);
+        self.recirculate(recirculated, now, fx);
         self.pool.recycle(packet);
     }
 
+    /// Runs ingress on a recirculated packet, if there is one.
+    #[inline]
+    pub(super) fn recirculate(&mut self, packet: Option<Box<Packet>>, now: u64, fx: &mut Effects) {
+        if let Some(packet) = packet {
+            self.ingress(packet, now, fx);
+        }
+    }
+
     /// Runs egress and deparser, and the decisions at the end of egress, on a packet for a port and a priority. `is_last`: the
-    /// frame may be taken, since no other copy is made of this packet.
+    /// frame may be taken, since no other copy is made of this packet. Returns the packet that is recirculated, if it is.
+    #[must_use]
     pub(super) fn run_egress(
         &mut self,
         packet: &mut Packet,
@@ -76,7 +87,7 @@ impl Processor<'_> {
         queue: QueueState,
         is_last: bool,
         fx: &mut Effects,
-    ) {
+    ) -> Option<Box<Packet>> {
         packet.ctx.now = now;
         let length = packet.ctx.length as u64;
         let metadata = egress_values((port, priority), length, self.drop_port, now, queue);
@@ -97,11 +108,12 @@ impl Processor<'_> {
                 None
             }
         };
-        self.end_egress(packet, port, headers, is_last, out, fx);
+        self.end_egress(packet, port, headers, is_last, out, fx)
     }
 
     /// Sends a packet after egress, and does what it has requested there. `headers`: where they are; `None` if the deparser has
-    /// not run. `out`: the buffer of the frame to be sent.
+    /// not run. `out`: the buffer of the frame to be sent. Returns the packet that is recirculated instead of sent, if it is.
+    #[must_use]
     #[inline(always)]
     pub(super) fn end_egress(
         &mut self,
@@ -111,18 +123,20 @@ impl Processor<'_> {
         is_last: bool,
         out: Vec<u8>,
         fx: &mut Effects,
-    ) {
+    ) -> Option<Box<Packet>> {
         let headers = match headers {
             Some(headers) => Some(headers),
             None => self.deparse(packet, fx),
         };
         let Some(headers) = headers else {
-            return fx.spare.push(out);
+            fx.spare.push(out);
+            return None;
         };
         move_logs(&mut packet.ctx, fx);
         if let Some(reason) = packet.ctx.fault {
             self.record_drop(reason, fx);
-            return fx.spare.push(out);
+            fx.spare.push(out);
+            return None;
         }
         let Packet {
             words,
@@ -131,7 +145,6 @@ impl Processor<'_> {
             ctx,
         } = packet;
         let payload = *payload;
-        let now = ctx.now;
         let intrinsic = &self.program.intrinsic;
         let frame = frame.get_or_insert_default();
         let out = match (headers, own_frame(frame, is_last)) {
@@ -149,17 +162,15 @@ impl Processor<'_> {
                 frame.copy_with_headers(payload, &self.state.headers[..length], out)
             }
         };
-        if (ctx.truncate, ctx.recirculate) == (None, 0) {
-            return self.output(port, out, fx);
-        }
         let mut out = out;
-        if let Some(bytes) = ctx.truncate {
-            out.truncate(usize::try_from(bytes).unwrap_or(usize::MAX));
-        }
-        if ctx.recirculate != 0 && out.len() > MAX_RECIRCULATED {
-            return self.record_drop(DropReason::TooLong, fx);
+        if ctx.truncate != NOT_TRUNCATED {
+            out.truncate(usize::try_from(ctx.truncate).unwrap_or(usize::MAX));
         }
         if ctx.recirculate != 0 {
+            if out.len() > MAX_RECIRCULATED {
+                self.record_drop(DropReason::TooLong, fx);
+                return None;
+            }
             let length = out.len() as u64;
             let mut fresh = self.pool.cleared(self.code());
             self.pool.adopt(&mut fresh, out, &mut fx.spare);
@@ -173,9 +184,10 @@ impl Processor<'_> {
             self.record(|| TraceEvent::Recirculated {
                 as_copy: fresh.ctx.copy,
             });
-            return self.ingress(fresh, now, fx);
+            return Some(fresh);
         }
         self.output(port, out, fx);
+        None
     }
 
     /// Adds a frame that leaves the switch to the effects.

@@ -44,8 +44,9 @@ impl Processor<'_> {
                 let mut out = fx.spare.pop().unwrap_or_default();
                 let headers = run.egress(&values, true, &mut out);
                 packet.payload = payload;
-                self.end_egress(&mut packet, port, headers, true, out, fx);
-                return self.pool.recycle(packet);
+                let recirculated = self.end_egress(&mut packet, port, headers, true, out, fx);
+                self.pool.recycle(packet);
+                return self.recirculate_directly(recirculated, Some(direct), now, fx);
             }
         }
         packet.payload = payload;

@@ -602,6 +602,9 @@ fn packets_for_ports_without_queues_have_the_same_effects() {
     let recirculates = format!(
         "{rid} if (hdr.h.a < 3) {{ hdr.h.a = hdr.h.a + 1; recirculate_preserving_field_list(1); }}"
     );
+    let recirculates_often =
+        recirculates.replace("hdr.h.a < 3", "sm.egress_rid == 0 && hdr.h.a < 100");
+    let truncates = format!("{rid} if (hdr.h.a == 1) {{ truncate(3); }}");
     let resubmits = "if (sm.instance_type != 6) { resubmit_preserving_field_list(1); }";
     let both = format!("{GROUP} {CLONE}");
     let ingress = [
@@ -612,8 +615,16 @@ fn packets_for_ports_without_queues_have_the_same_effects() {
         resubmits,
         "sm.egress_spec = 2; sm.priority = 7;",
     ];
+    let egress = [
+        rid,
+        &drops,
+        &clones,
+        &recirculates,
+        &recirculates_often,
+        &truncates,
+    ];
     for ingress in ingress {
-        for egress in [rid, &drops, &clones, &recirculates] {
+        for egress in egress {
             let program = P4 {
                 fields: "bit<8> a;",
                 types: "header trail_t { bit<16> a; } register<bit<8>>(1) passes;",
