@@ -5,6 +5,7 @@
 //! paths have acknowledged or sent.
 
 use super::{Flaw, Group, MinSearch, PathPsn, Point, Port};
+use std::ops::Range;
 
 /// State of a group's search for the minimum by a recirculating packet (a *walk*).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -45,11 +46,27 @@ impl Group {
             .div_ceil(self.constants.config.paths_per_pass)
     }
 
-    /// The oldest PSN among `so_far` and the newest PSNs of the paths in node number `node` (a few consecutive paths).
-    fn oldest_of(&self, node: usize, so_far: Option<PathPsn>) -> Option<PathPsn> {
+    /// The paths in node number `node`: a few consecutive ones.
+    fn paths_of(&self, node: usize) -> Range<usize> {
         let width = self.constants.config.paths_per_pass;
-        let paths = node * width..((node + 1) * width).min(self.constants.ports.len());
-        self.leaves.oldest(self.space(), paths, so_far)
+        node * width..((node + 1) * width).min(self.constants.ports.len())
+    }
+
+    /// The oldest PSN among `so_far` and the newest PSNs of the paths in a node. Of several paths with this PSN, it is that of
+    /// the last one, which is usually the last to acknowledge the next PSN: a packet is copied to the paths in their order. So
+    /// the ACKs of the others start no walk.
+    fn oldest_so_far(&self, node: usize, so_far: Option<PathPsn>) -> Option<PathPsn> {
+        let space = self.space();
+        self.paths_of(node).fold(so_far, |oldest, path| {
+            let candidate = self.leaves.path_psn(path);
+            match oldest {
+                Some(oldest) if !candidate.is_before(oldest, space) => {
+                    let is_equal = candidate.psn == oldest.psn && !candidate.by_sender;
+                    Some(if is_equal { candidate } else { oldest })
+                }
+                _ => Some(candidate),
+            }
+        })
     }
 
     fn is_walk_alive(&self, now: u64) -> bool {
@@ -118,7 +135,7 @@ impl Group {
             return WalkStep::Idle;
         }
         let seen = from_path / self.constants.config.paths_per_pass;
-        let oldest = self.oldest_of(seen, None);
+        let oldest = (self.leaves).oldest(self.space(), self.paths_of(seen), None);
         self.walk.trigger = oldest.map(|oldest_path| oldest_path.path);
         let node = usize::from(seen == 0);
         match oldest {
@@ -147,7 +164,7 @@ impl Group {
             Some(busy) if busy.start == search.start => busy,
             _ => return WalkStep::Idle,
         };
-        search.oldest = self.oldest_of(search.node, search.oldest);
+        search.oldest = self.oldest_so_far(search.node, search.oldest);
         self.walk.trigger = search.oldest.map(|oldest_path| oldest_path.path);
         search.node += 1;
         if search.skipped_node == Some(search.node) {

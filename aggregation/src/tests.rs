@@ -197,9 +197,16 @@ fn a_lost_walk_is_taken_over() {
     );
 }
 
-/// Packet counters after 64 data packets, which all `receivers` acknowledge in varying order.
-fn price(strategy: Strategy, receivers: u32) -> Work {
-    const PACKETS: u32 = 64;
+/// Number of data packets of [`price`].
+const PACKETS: u32 = 64;
+
+/// Returns the turns of `receivers`, from 0 on, in an order that depends on the PSN of the packet.
+fn shuffled(turn: u32, psn: u32, receivers: u32) -> u32 {
+    (turn * 11 + psn * 5) % receivers
+}
+
+/// Packet counters after data packets, which all `receivers` acknowledge in the order that `order` returns for turn and PSN.
+fn price(strategy: Strategy, receivers: u32, order: fn(u32, u32, u32) -> u32) -> Work {
     let ports: Vec<Port> = (1..=receivers + 1).collect();
     let mut group = Group::new(Config::pipeline(strategy), &ports, 0, 0);
     let before = group.last_acked.point;
@@ -210,7 +217,7 @@ fn price(strategy: Strategy, receivers: u32) -> Work {
         let queued = counted.data(1, psn, 0);
         counted.run(queued, 0);
         for turn in 0..receivers {
-            let port = 2 + (turn * 11 + psn * 5) % receivers;
+            let port = 2 + order(turn, psn, receivers);
             let mut counted = group.counted(&mut work);
             let queued = counted.feedback(port, ack(psn), 0);
             for sent in counted.run(queued, 0) {
@@ -237,11 +244,11 @@ fn price(strategy: Strategy, receivers: u32) -> Work {
 #[test]
 fn costs_of_the_strategies() {
     for receivers in [3, 15, 63] {
-        let tree = price(Strategy::Tree, receivers);
+        let tree = price(Strategy::Tree, receivers, shuffled);
         assert_eq!((tree.recirculations, tree.punts), (0, 0));
-        let punt = price(Strategy::Punt, receivers);
+        let punt = price(Strategy::Punt, receivers, shuffled);
         assert_eq!((punt.recirculations, punt.punts), (0, punt.feedback));
-        let walk = price(Strategy::Walk, receivers);
+        let walk = price(Strategy::Walk, receivers, shuffled);
         assert_eq!(walk.punts, 0);
         // The number of walks per packet grows with the logarithm of the number of receivers: each walk ends at a
         // receiver that has not acknowledged yet. A walk visits all nodes.
@@ -251,6 +258,17 @@ fn costs_of_the_strategies() {
             walks_per_packet < 2.0 * f64::from(receivers).ln(),
             "{walk:?}"
         );
+    }
+}
+
+#[test]
+fn acks_in_the_order_of_the_copies_start_few_walks() {
+    for receivers in [7, 15, 63] {
+        let walk = price(Strategy::Walk, receivers, |turn, _, _| turn);
+        let nodes = u64::from(receivers + 1).div_ceil(4);
+        // The ACK of the last path starts a walk that compares its own node first, so that a path of another node starts the next.
+        let most = 2 * (nodes - 1) * u64::from(PACKETS);
+        assert!(walk.recirculations <= most, "{walk:?}");
     }
 }
 

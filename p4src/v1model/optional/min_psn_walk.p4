@@ -2,7 +2,8 @@
 //
 // For targets without enough registers for a tree (Cepheus, section III-D, walks from port to port in the same way).
 // Most ACKs start no walk: the minimum cannot advance before the path of the last minimum does (`tri_path`, the papers'
-// trigger port).
+// trigger port). Of several paths with the minimum, it is the one visited last: a packet is copied to the paths in their order,
+// so its last path is usually the last to acknowledge it, and the ACKs before start no walk.
 //
 // A walk is not atomic. Other ACKs are processed between its passes. One that advances the walk's candidate may be the
 // last ACK of its path, so no later ACK would start another walk. Therefore:
@@ -24,6 +25,9 @@
 
 #ifndef ALFIRK_OPTIONAL_MIN_PSN_WALK_P4
 #define ALFIRK_OPTIONAL_MIN_PSN_WALK_P4
+
+// Whether the PSN of word `a` is not after that of `b`. A path that has sent the PSN comes after one that has acknowledged it.
+#define WORD_LE(a, b) (WORD_LT(a, b) || (WORD_PSN(a) == WORD_PSN(b) && WORD_PATH(a) != PATH_OF_SENDER))
 
 // The leaf node that a search packet visits. Returns in `word` and `oldest` the oldest word of the nodes visited so far, and the
 // path of that word.
@@ -56,10 +60,10 @@ control NextLeaf(inout metadata_t meta, out word_t word, out path_t oldest) {
             oldest = path;
             skipped = skipped | 1;
         }
-        LEAF_COMPARE(leaf_0, 0, 2w0)
-        LEAF_COMPARE(leaf_1, 1, 2w1)
-        LEAF_COMPARE(leaf_2, 2, 2w2)
-        LEAF_COMPARE(leaf_3, 3, 2w3)
+        LEAF_COMPARE(leaf_0, 0, 2w0, WORD_LE)
+        LEAF_COMPARE(leaf_1, 1, 2w1, WORD_LE)
+        LEAF_COMPARE(leaf_2, 2, 2w2, WORD_LE)
+        LEAF_COMPARE(leaf_3, 3, 2w3, WORD_LE)
     }
 }
 
