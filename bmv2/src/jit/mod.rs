@@ -118,21 +118,22 @@ impl Compiled {
         compile(program)
     }
 
-    /// Sets the live words of a received packet to zero. Returns false if there is no function for it.
+    /// Sets the live words of a received packet to zero. Returns false, without effect, if there is no function for it, or if a
+    /// large variable-length field is in use.
     #[inline]
     pub fn clear_words(&self, words: &mut [u64]) -> bool {
         let functions = self.words.as_ref();
         functions.is_some_and(|functions| functions.clear(words))
     }
 
-    /// Copies the words that are live in egress. Returns false if there is no function for it.
+    /// Copies the words that are live in egress. Returns false as [`Compiled::clear_words`] does.
     #[inline]
     pub fn copy_words(&self, from: &[u64], to: &mut [u64]) -> bool {
         let functions = self.words.as_ref();
         functions.is_some_and(|functions| functions.copy(from, to))
     }
 
-    /// Copies the words that are restored between copies of a packet. Returns false if there is no function for it.
+    /// Copies the words that are restored between copies of a packet. Returns false as [`Compiled::clear_words`] does.
     #[inline]
     pub fn restore_words(&self, from: &[u64], to: &mut [u64]) -> bool {
         let functions = self.words.as_ref();
@@ -259,8 +260,8 @@ fn compile(program: &LoadedProgram) -> Result<Compiled, CompileError> {
         Some(tofino) => compile_tofino(program, tofino, &mut compiler)?,
     };
 
-    let (live, end) = (program.layout.live.as_ref(), program.layout.state_end);
-    let words = live.map(|live| WordFunctions::compile(live, end, &mut compiler));
+    let live = program.layout.live.as_ref();
+    let words = live.map(|live| WordFunctions::compile(live, &program.layout, &mut compiler));
     let words = words.transpose()?;
 
     let mut module = compiler.module;
@@ -390,31 +391,32 @@ impl Compiler {
         })
     }
 
-    /// Declares a function with `args` arguments and no result. Returns its id and the context in which it is compiled.
+    /// Declares a function with `args` arguments. Returns its id and the context in which it is compiled.
     fn declare(
         &mut self,
         args: usize,
+        has_result: bool,
     ) -> Result<(FuncId, cranelift_codegen::Context), CompileError> {
         let mut context = self.module.make_context();
-        context.func.signature = signature(self.convention, args, false);
+        context.func.signature = signature(self.convention, args, has_result);
         let signature = &context.func.signature;
         let id = self.module.declare_anonymous_function(signature)?;
         Ok((id, context))
     }
 
-    /// Compiles a function on the words of two packets, whose addresses `build` receives.
+    /// Compiles a function on the words of two packets, whose addresses `build` receives. `build` returns the result.
     fn word_function(
         &mut self,
-        build: impl FnOnce(&mut FunctionBuilder, [Value; 2]),
+        build: impl FnOnce(&mut FunctionBuilder, [Value; 2]) -> Value,
     ) -> Result<FuncId, CompileError> {
-        let (id, mut context) = self.declare(2)?;
+        let (id, mut context) = self.declare(2, true)?;
         let mut b = FunctionBuilder::new(&mut context.func, &mut self.context);
         let entry = b.create_block();
         b.append_block_params_for_function_params(entry);
         b.switch_to_block(entry);
         let params = [b.block_params(entry)[0], b.block_params(entry)[1]];
-        build(&mut b, params);
-        b.ins().return_(&[]);
+        let result = build(&mut b, params);
+        b.ins().return_(&[result]);
         b.seal_all_blocks();
         b.finalize();
         self.module.define_function(id, &mut context)?;
@@ -427,7 +429,7 @@ impl Compiler {
         program: &LoadedProgram,
         build: impl FnOnce(&mut Code),
     ) -> Result<FuncId, CompileError> {
-        let (id, mut context) = self.declare(1)?;
+        let (id, mut context) = self.declare(1, false)?;
         let mut imported = self
             .imports
             .iter()

@@ -2,15 +2,16 @@
 
 use super::{CompileError, Compiler};
 use crate::exec::ops::Slot;
-use crate::program::{Blocks, LiveWords};
+use crate::program::{Blocks, Layout, LiveWords, Varbit};
 use cranelift_codegen::ir::types::{I64, I64X2};
 use cranelift_codegen::ir::{InstBuilder, MemFlags, Value};
 use cranelift_frontend::FunctionBuilder;
 use cranelift_jit::JITModule;
 use cranelift_module::FuncId;
 
-/// Code that copies words from one packet to another, or sets words of the other to zero.
-pub(super) type WordFunction = unsafe extern "C" fn(*const u64, *mut u64);
+/// Code that copies words from one packet to another, or sets words of the other to zero. Returns 1; 0, without effect, if a
+/// large variable-length field of one of them is in use.
+pub(super) type WordFunction = unsafe extern "C" fn(*const u64, *mut u64) -> u64;
 
 /// Functions on the live words of packets. `F` is [`FuncId`] while the module is incomplete, [`WordFunction`] afterwards.
 pub(super) struct WordFunctions<F> {
@@ -25,18 +26,31 @@ pub(super) struct WordFunctions<F> {
 }
 
 impl WordFunctions<FuncId> {
-    /// Compiles the functions for live words, which are among the first `end` ones.
+    /// Compiles the functions for the live words of a layout.
     pub fn compile(
         live: &LiveWords,
-        end: usize,
+        layout: &Layout,
         compiler: &mut Compiler,
     ) -> Result<WordFunctions<FuncId>, CompileError> {
+        let (end, varbits) = (layout.state_end, &layout.varbits);
+        let mut copy = |words: &Blocks, varbits: &[Varbit]| {
+            compiler.word_function(|b, [from, to]| {
+                unless_used(b, varbits, &[from, to], |b| {
+                    for slot in words.pairs(end) {
+                        let pair = b.ins().load(I64X2, flags(), from, offset(slot));
+                        store(b, pair, to, slot);
+                    }
+                })
+            })
+        };
         let restored = live.restored.as_ref();
-        let restore = restored.map(|restored| compile_copy(&restored.words, end, compiler));
+        let restore = restored.map(|restored| copy(&restored.words, &restored.varbits));
         Ok(WordFunctions {
-            clear: compiler.word_function(|b, [_, to]| clear(b, to, live, end))?,
-            copy: compile_copy(&live.copied, end, compiler)?,
+            copy: copy(&live.copied, varbits)?,
             restore: restore.transpose()?,
+            clear: compiler.word_function(|b, [_, to]| {
+                unless_used(b, varbits, &[to], |b| clear(b, to, live, end))
+            })?,
             end,
         })
     }
@@ -58,25 +72,24 @@ impl WordFunctions<FuncId> {
 }
 
 impl WordFunctions<WordFunction> {
-    /// Sets the words of a packet to zero that must be zero when it is received. Returns false, without effect, if there are too
-    /// few words.
+    /// Sets the words of a packet to zero that must be zero when it is received. Returns false, without effect, if a large
+    /// variable-length field is in use, or if there are too few words.
     #[inline]
     pub fn clear(&self, words: &mut [u64]) -> bool {
         self.has_all(words) && {
-            // SAFETY: the function writes words before `end`, and reads none.
-            unsafe { (self.clear)(words.as_ptr(), words.as_mut_ptr()) };
-            true
+            // SAFETY: the function reads and writes words of its second argument before `end`.
+            unsafe { (self.clear)(std::ptr::null(), words.as_mut_ptr()) != 0 }
         }
     }
 
-    /// Copies the words that are live in egress. Returns false, without effect, if there are too few words.
+    /// Copies the words that are live in egress. Returns false as [`WordFunctions::clear`] does.
     #[inline]
     pub fn copy(&self, from: &[u64], to: &mut [u64]) -> bool {
         self.run(self.copy, from, to)
     }
 
-    /// Copies the words that are restored between copies of a packet. Returns false, without effect, if they are not known, or
-    /// if there are too few words.
+    /// Copies the words that are restored between copies of a packet. Returns false as [`WordFunctions::clear`] does, and if
+    /// they are not known.
     #[inline]
     pub fn restore(&self, from: &[u64], to: &mut [u64]) -> bool {
         self.restore
@@ -92,24 +105,36 @@ impl WordFunctions<WordFunction> {
     fn run(&self, function: WordFunction, from: &[u64], to: &mut [u64]) -> bool {
         self.has_all(from) && self.has_all(to) && {
             // SAFETY: the function reads and writes words before `end`.
-            unsafe { function(from.as_ptr(), to.as_mut_ptr()) };
-            true
+            unsafe { function(from.as_ptr(), to.as_mut_ptr()) != 0 }
         }
     }
 }
 
-/// Compiles the function that copies a set of words, which are among the first `end` ones.
-fn compile_copy(
-    words: &Blocks,
-    end: usize,
-    compiler: &mut Compiler,
-) -> Result<FuncId, CompileError> {
-    compiler.word_function(|b, [from, to]| {
-        for slot in words.pairs(end) {
-            let pair = b.ins().load(I64X2, flags(), from, offset(slot));
-            store(b, pair, to, slot);
-        }
-    })
+/// Emits code that executes the code of `then` unless a large variable-length field is in use in one of the packets, whose words
+/// are given. Returns 1 if it was executed, else 0.
+fn unless_used(
+    b: &mut FunctionBuilder,
+    varbits: &[Varbit],
+    packets: &[Value],
+    then: impl FnOnce(&mut FunctionBuilder),
+) -> Value {
+    let mut used = b.ins().iconst(I64, 0);
+    for (varbit, words) in varbits
+        .iter()
+        .flat_map(|v| packets.iter().map(move |p| (v, p)))
+    {
+        let length = b.ins().load(I64, flags(), *words, offset(varbit.length));
+        used = b.ins().bor(used, length);
+    }
+    let [unused, end] = [(); 2].map(|()| b.create_block());
+    let result = b.append_block_param(end, I64);
+    let [no, yes] = [0, 1].map(|number| b.ins().iconst(I64, number));
+    b.ins().brif(used, end, &[no.into()], unused, &[]);
+    b.switch_to_block(unused);
+    then(b);
+    b.ins().jump(end, &[yes.into()]);
+    b.switch_to_block(end);
+    result
 }
 
 /// Sets live words of a packet, which are among the first `end` ones from `words` on, to zero.

@@ -131,11 +131,12 @@ impl Blocks {
 impl Layout {
     /// Sets the live words of a received packet to zero. All others keep any values.
     pub fn clear_live(&self, compiled: Option<&Compiled>, words: &mut [u64]) {
+        if compiled.is_some_and(|compiled| compiled.clear_words(words)) {
+            return;
+        }
         self.clear_varbits(words);
         if let Some(live) = &self.live {
-            if !compiled.is_some_and(|compiled| compiled.clear_words(words)) {
-                live.cleared.clear(words);
-            }
+            live.cleared.clear(words);
         }
     }
 
@@ -156,25 +157,28 @@ impl Layout {
 
     /// Copies the words of a packet's state that are live in egress.
     pub fn copy_live(&self, compiled: Option<&Compiled>, from: &[u64], to: &mut [u64]) {
+        if compiled.is_some_and(|compiled| compiled.copy_words(from, to)) {
+            return;
+        }
         let Some(live) = &self.live else {
             return self.copy(from, to);
         };
         copy_varbits(&self.varbits, from, to);
-        if !compiled.is_some_and(|compiled| compiled.copy_words(from, to)) {
-            live.copied.copy(from, to);
-        }
+        live.copied.copy(from, to);
     }
 
     /// Copies the words of a packet's state that egress may read and may have written, from one packet before egress to one
     /// after it or the other way round.
+    #[inline]
     pub fn copy_restored(&self, compiled: Option<&Compiled>, from: &[u64], to: &mut [u64]) {
+        if compiled.is_some_and(|compiled| compiled.restore_words(from, to)) {
+            return;
+        }
         let Some(restored) = self.live.as_ref().and_then(|live| live.restored.as_ref()) else {
             return self.copy_live(compiled, from, to);
         };
         copy_varbits(&restored.varbits, from, to);
-        if !compiled.is_some_and(|compiled| compiled.restore_words(from, to)) {
-            restored.words.copy(from, to);
-        }
+        restored.words.copy(from, to);
     }
 
     /// Returns whether two packets have the same words of the state that are live in egress.
