@@ -1,27 +1,39 @@
-//! The sending half of a packet socket.
+//! The sending half of a packet socket, which on some interfaces sends by an AF_XDP socket.
 
 use std::{
     io::{self, IoSlice},
     os::fd::{AsFd, BorrowedFd, OwnedFd},
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+        Mutex, PoisonError,
+    },
 };
 
 use rustix::{
     io::Errno,
     net::{
-        sendmmsg, sendmsg,
-        sockopt::{
-            set_socket_send_buffer_size, set_socket_send_buffer_size_force, socket_send_buffer_size,
-        },
-        MMsgHdr, SendAncillaryBuffer, SendFlags,
+        sendmmsg, sendmsg, sockopt::socket_send_buffer_size, MMsgHdr, SendAncillaryBuffer,
+        SendFlags,
     },
 };
 use smallvec::SmallVec;
+use tracing::{debug, info};
 
 use super::{
     gso::SuperFrame,
-    sys::{bind, ethtool, set, unbound, EthtoolValue, BATCH, SOCKET_BUFFER},
+    sys::{
+        bind, ethtool, has_driver, mtu, set, set_send_buffer, unbound, EthtoolValue, BATCH,
+        SOCKET_BUFFER,
+    },
+    xdp_sender::{XdpOutcome, XdpSender},
 };
+
+/// Length of an Ethernet header in bytes, which is also the minimum length of a frame.
+const ETHERNET: usize = 14;
+/// Minimum number of frames in the first batch for which an AF_XDP socket is opened, since it takes half a MiB of memory.
+const MIN_BATCH_FOR_XDP: usize = 8;
+/// Maximum number of batches between two attempts to open an AF_XDP socket.
+const MAX_XDP_PAUSE: u32 = 1 << 12;
 
 /// Sends frames to one interface; usable from any thread.
 #[derive(Debug)]
@@ -36,8 +48,40 @@ pub struct FrameSender {
     is_segmented_by_kernel: AtomicBool,
     /// Whether frames bypass the queueing discipline.
     bypass: AtomicBool,
+    /// Maximum length in bytes of a frame that the AF_XDP socket sends; 0 if there shall be none.
+    max_xdp_frame: AtomicUsize,
+    xdp: Mutex<Xdp>,
     /// Size of the system's default send buffer in bytes, as `SO_SNDBUF` reports it.
     send_buffer: usize,
+}
+
+/// Which sockets send frames that bypass the queueing discipline.
+///
+/// In any case packet sockets send super-frames, frames longer than the MTU or 4 KiB, and frames that the AF_XDP socket cannot
+/// take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+pub enum SendSocket {
+    /// AF_XDP on veth interfaces, packet sockets on others.
+    Auto,
+    /// Packet sockets.
+    #[default]
+    Packet,
+    /// AF_XDP, if the kernel allows it.
+    Xdp,
+}
+
+/// The AF_XDP socket of a [`FrameSender`].
+#[derive(Debug)]
+enum Xdp {
+    /// It is opened after this number of batches, and the number after that if it is busy.
+    Closed {
+        batches: u32,
+        pause: u32,
+    },
+    Open(XdpSender),
+    /// The kernel has refused it.
+    Refused,
 }
 
 /// The result of [`FrameSender::send`].
@@ -65,6 +109,8 @@ impl FrameSender {
             gso: unbound()?,
             is_segmented_by_kernel: AtomicBool::new(false),
             bypass: AtomicBool::new(false),
+            max_xdp_frame: AtomicUsize::new(0),
+            xdp: Mutex::new(Xdp::CLOSED),
         };
         set(&frame_sender.gso, libc::PACKET_VNET_HDR, &1)?;
         set_send_buffer(&frame_sender.gso, SOCKET_BUFFER)?;
@@ -95,9 +141,32 @@ impl FrameSender {
         Ok(())
     }
 
+    /// Sets which sockets send frames, and detects the properties of the interface on which this depends; must be called
+    /// again when they may have changed. Before the first call, packet sockets send.
+    pub fn configure(&self, send_socket: SendSocket) {
+        let is_for_xdp = match send_socket {
+            SendSocket::Auto => has_driver(&self.fd, self.interface, "veth").unwrap_or(false),
+            SendSocket::Packet => false,
+            SendSocket::Xdp => true,
+        };
+        let max = match is_for_xdp {
+            true => mtu(&self.fd, self.interface).map_or(0, |mtu| mtu + ETHERNET),
+            false => 0,
+        };
+        self.max_xdp_frame
+            .store(max.min(XdpSender::MAX_FRAME), Ordering::Relaxed);
+        // A socket that was closed because the interface was down is opened again.
+        let mut xdp = self.xdp.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Xdp::Closed { .. } = *xdp {
+            *xdp = Xdp::CLOSED;
+        }
+        drop(xdp);
+        self.detect_offloads();
+    }
+
     /// Detects the interface's offloads. Only without them does the kernel segment a super-frame into the same
     /// frames that were joined.
-    pub fn detect_offloads(&self) {
+    fn detect_offloads(&self) {
         let is_off = |which| matches!(ethtool(&self.fd, self.interface, which), Ok(0));
         let is_segmented_by_kernel =
             is_off(EthtoolValue::Checksums) && is_off(EthtoolValue::Segments);
@@ -137,6 +206,14 @@ impl FrameSender {
                 // Falls back to single frames.
             }
             let chunk = &frames[sent.done..end.min(sent.done + BATCH)];
+            if bypass {
+                let by_xdp = self.send_by_xdp(chunk);
+                if by_xdp.done > 0 {
+                    sent.done += by_xdp.done;
+                    sent.taken += by_xdp.done - by_xdp.dropped;
+                    continue;
+                }
+            }
             match self.send_each(chunk) {
                 Ok(0) => break,
                 Ok(count) => {
@@ -158,6 +235,32 @@ impl FrameSender {
             }
         }
         Ok(sent)
+    }
+
+    /// Sends the first frames of a batch by the AF_XDP socket, as far as that is possible.
+    fn send_by_xdp(&self, frames: &[Vec<u8>]) -> XdpOutcome {
+        let max = self.max_xdp_frame.load(Ordering::Relaxed);
+        let suits = |frame: &&Vec<u8>| (ETHERNET..=max).contains(&frame.len());
+        let count = frames.iter().take_while(suits).count();
+        if count == 0 {
+            return XdpOutcome::default();
+        }
+        let mut xdp = self.xdp.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Xdp::Closed { .. } = *xdp {
+            xdp.open_when_due(self.interface, count);
+        }
+        let Xdp::Open(sender) = &mut *xdp else {
+            return XdpOutcome::default();
+        };
+        let sent = sender.send(&frames[..count]);
+        if sent.is_stopped {
+            debug!(interface = self.interface, "the AF_XDP socket is closed");
+            *xdp = Xdp::Closed {
+                batches: MAX_XDP_PAUSE,
+                pause: MAX_XDP_PAUSE,
+            };
+        }
+        sent
     }
 
     /// Sends up to [`BATCH`] single frames, and returns the number that the kernel accepted.
@@ -190,10 +293,39 @@ impl FrameSender {
     }
 }
 
-/// Sets the size of a socket's send buffer in bytes. A size above the system's limit needs CAP_NET_ADMIN; without it,
-/// the limit applies.
-fn set_send_buffer(fd: &OwnedFd, size: usize) -> io::Result<()> {
-    set_socket_send_buffer_size_force(fd, size)
-        .or_else(|_| set_socket_send_buffer_size(fd, size))?;
-    Ok(())
+impl Xdp {
+    /// A socket that the next large batch opens.
+    const CLOSED: Xdp = Xdp::Closed {
+        batches: 0,
+        pause: 1,
+    };
+
+    /// Opens a closed socket, if the batch of `frames` frames is large enough and the pause is over.
+    fn open_when_due(&mut self, interface: u32, frames: usize) {
+        let Xdp::Closed { batches, pause } = self else {
+            return;
+        };
+        if *batches > 0 || frames < MIN_BATCH_FOR_XDP {
+            *batches = batches.saturating_sub(1);
+            return;
+        }
+        *self = match XdpSender::open(interface) {
+            Ok(sender) => {
+                debug!(interface, "frames are sent by an AF_XDP socket");
+                Xdp::Open(sender)
+            }
+            // The kernel releases a closed socket later, and another program's socket may be closed.
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => Xdp::Closed {
+                batches: *pause,
+                pause: (*pause * 2).min(MAX_XDP_PAUSE),
+            },
+            Err(error) => {
+                info!(
+                    interface,
+                    "frames are sent by packet sockets, since the kernel refuses AF_XDP: {error}"
+                );
+                Xdp::Refused
+            }
+        };
+    }
 }

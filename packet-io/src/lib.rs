@@ -23,6 +23,8 @@ mod frame_sender;
 #[cfg(feature = "driver")]
 mod gso;
 #[cfg(feature = "driver")]
+mod mapping;
+#[cfg(feature = "driver")]
 mod offload;
 #[cfg(feature = "driver")]
 mod pcap_file;
@@ -36,11 +38,15 @@ mod socket;
 mod sys;
 #[cfg(feature = "driver")]
 mod watch;
+#[cfg(feature = "driver")]
+mod xdp_ring;
+#[cfg(feature = "driver")]
+mod xdp_sender;
 
 #[cfg(feature = "driver")]
 pub use self::{
     clock::{monotonic, wall_clock, Clock},
-    frame_sender::{FrameSender, SendOutcome},
+    frame_sender::{FrameSender, SendOutcome, SendSocket},
     pcap_file::PcapFile,
     poller::Poller,
     socket::{interface_index, PacketSocket, ReceiveBatch, TakeOutcome},

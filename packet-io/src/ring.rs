@@ -8,14 +8,11 @@
 use std::{
     io, mem,
     os::fd::OwnedFd,
-    ptr::{self, NonNull},
-    slice,
+    ptr, slice,
     sync::atomic::{fence, AtomicU32, Ordering},
 };
 
-use rustix::mm::{mmap, munmap, MapFlags, ProtFlags};
-
-use super::{offload::VNET_HEADER, sys::set};
+use super::{mapping::Mapping, offload::VNET_HEADER, sys::set};
 
 /// Size in bytes of the blocks in which the kernel allocates slots.
 const BLOCK: usize = 64 << 10;
@@ -32,15 +29,11 @@ const MAX_SLOT: usize = 16 << 10;
 /// The receive ring of one socket, mapped into memory.
 #[derive(Debug)]
 pub struct Ring {
-    memory: NonNull<u8>,
-    len: usize,
+    memory: Mapping,
     slot: usize,
     /// Offset in bytes of the slot that holds the oldest frame, or that the kernel fills next.
     next: usize,
 }
-
-// SAFETY: the mapping is owned by this value and not bound to a thread.
-unsafe impl Send for Ring {}
 
 /// A received frame in the ring.
 pub struct Slot<'a> {
@@ -75,16 +68,9 @@ impl Ring {
             tp_frame_nr: slots as u32,
         };
         set(socket, libc::PACKET_RX_RING, &request)?;
-        let len = blocks * BLOCK;
-        // SAFETY: a new mapping of the socket's ring, which has that length; nothing else is changed.
-        let memory = unsafe {
-            let access = ProtFlags::READ | ProtFlags::WRITE;
-            mmap(ptr::null_mut(), len, access, MapFlags::SHARED, socket, 0)?
-        };
-        let memory = NonNull::new(memory.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        let memory = Mapping::of_ring(socket, blocks * BLOCK, 0)?;
         Ok(Ring {
             memory,
-            len,
             slot,
             next: 0,
         })
@@ -93,7 +79,7 @@ impl Ring {
     fn status(&self) -> &AtomicU32 {
         // SAFETY: a slot begins at `next`, and all slots lie within the mapping. The status is the slot's first field, aligned as slots
         // are. The kernel changes it, too, so it is only accessed as an atomic.
-        unsafe { AtomicU32::from_ptr(self.memory.as_ptr().add(self.next).cast()) }
+        unsafe { AtomicU32::from_ptr(self.memory.start().add(self.next).cast()) }
     }
 
     /// Returns the oldest frame that has not been released; `None` if the ring is empty.
@@ -105,7 +91,7 @@ impl Ring {
         // SAFETY: by the status this process owns the slot, which lies within the mapping, until it is released. The header is plain
         // data at its start, and the other bytes have no other reference.
         let (header, bytes) = unsafe {
-            let start = self.memory.as_ptr().add(self.next);
+            let start = self.memory.start().add(self.next);
             let rest = slice::from_raw_parts_mut(start.add(HEADER), self.slot - HEADER);
             (ptr::read(start.cast::<libc::tpacket2_hdr>()), rest)
         };
@@ -137,14 +123,7 @@ impl Ring {
         self.next += self.slot;
         // Slots do not cross blocks.
         if self.next % BLOCK + self.slot > BLOCK {
-            self.next = self.next.next_multiple_of(BLOCK) % self.len;
+            self.next = self.next.next_multiple_of(BLOCK) % self.memory.len();
         }
-    }
-}
-
-impl Drop for Ring {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is owned by this value, and none of its slots is borrowed.
-        let _ = unsafe { munmap(self.memory.as_ptr().cast(), self.len) };
     }
 }

@@ -8,7 +8,12 @@ use std::{
 
 use rustix::{
     ioctl::{ioctl, Opcode, Updater},
-    net::{netdevice::index_to_name_inlined, socket_with, AddressFamily, SocketFlags, SocketType},
+    net::{
+        netdevice::index_to_name_inlined,
+        socket_with,
+        sockopt::{set_socket_send_buffer_size, set_socket_send_buffer_size_force},
+        AddressFamily, SocketFlags, SocketType,
+    },
 };
 
 /// Maximum number of frames received or sent by one system call.
@@ -59,6 +64,14 @@ pub(crate) fn set<T: Copy>(fd: &OwnedFd, option: libc::c_int, value: &T) -> io::
             mem::size_of::<T>() as u32,
         )
     })?;
+    Ok(())
+}
+
+/// Sets the size of a socket's send buffer in bytes. A size above the system's limit needs CAP_NET_ADMIN; without it,
+/// the limit applies.
+pub(crate) fn set_send_buffer(fd: &OwnedFd, size: usize) -> io::Result<()> {
+    set_socket_send_buffer_size_force(fd, size)
+        .or_else(|_| set_socket_send_buffer_size(fd, size))?;
     Ok(())
 }
 
@@ -119,6 +132,36 @@ pub(crate) enum EthtoolValue {
     Checksums = 0x16,
     /// `ETHTOOL_GTSO`: whether the interface segments TCP.
     Segments = 0x1e,
+}
+
+/// Whether a driver of this name handles an interface. `fd` is any socket.
+pub(crate) fn has_driver(fd: &OwnedFd, interface: u32, name: &str) -> io::Result<bool> {
+    let mut info = DriverInfo {
+        command: ETHTOOL_GDRVINFO,
+        driver: [0; 32],
+        others: [0; 160],
+    };
+    let mut request = interface_request(fd, interface)?;
+    request.ifr_ifru.ifru_data = ptr::from_mut(&mut info).cast();
+    // SAFETY: SIOCETHTOOL takes an ifreq with a name and a pointer, here to an ethtool_drvinfo, as the command requires.
+    unsafe {
+        ioctl(
+            fd,
+            Updater::<{ libc::SIOCETHTOOL as Opcode }, _>::new(&mut request),
+        )?
+    };
+    let driver = info.driver.split(|byte| *byte == 0).next();
+    Ok(driver == Some(name.as_bytes()))
+}
+
+const ETHTOOL_GDRVINFO: u32 = 0x03;
+
+/// A `struct ethtool_drvinfo`.
+#[repr(C)]
+struct DriverInfo {
+    command: u32,
+    driver: [u8; 32],
+    others: [u8; 160],
 }
 
 /// Returns an `ifreq` with the name of an interface.

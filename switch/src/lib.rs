@@ -176,6 +176,7 @@ pub fn run(args: &SwitchArgs, debugger: Option<CreateDebugger>) -> Result<(), Sw
             priority_queues: config.priority_queues,
             queue_depth: config.queue_depth,
             ring: config.ring,
+            send_socket: config.send_socket,
             seed: config.switch.seed,
             pcap: config.pcap.as_deref(),
         };

@@ -37,7 +37,7 @@ impl Engine {
                         port.set_discipline(discipline);
                     }
                     if let Some(socket) = &port.socket {
-                        socket.frame_sender().detect_offloads();
+                        socket.frame_sender().configure(port.send_socket);
                     }
                     let running = running && port.socket.is_some();
                     if port.running != running {

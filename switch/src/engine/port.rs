@@ -6,7 +6,7 @@ use alfirk_packet_io::{
     interface_index,
     link::{Link, LinkOptions},
     loss_filter::LossFilter,
-    wall_clock, PacketSocket, PcapFile, Poller, SendOutcome, BATCH,
+    wall_clock, PacketSocket, PcapFile, Poller, SendOutcome, SendSocket, BATCH,
 };
 use tracing::{debug, info, warn};
 
@@ -51,6 +51,8 @@ pub(super) struct Port {
     pub(super) socket: Option<PacketSocket>,
     /// Size in bytes of the receive ring.
     pub(super) ring: usize,
+    /// Sockets that send frames.
+    pub(super) send_socket: SendSocket,
     pub(super) index: u32,
     pub(super) running: bool,
     /// Name of the interface's queueing discipline; `None` until the kernel has reported it.
@@ -94,6 +96,8 @@ pub struct PortDefaults {
     pub seed: u64,
     /// Size of the receive ring in bytes; 0 for none.
     pub ring: usize,
+    /// Sockets that send frames.
+    pub send_socket: SendSocket,
     /// Port numbers that cannot be attached: the CPU port and the drop port.
     pub reserved: Vec<u32>,
 }
@@ -118,6 +122,8 @@ pub struct PortSetup<'a> {
     pub seed: u64,
     /// Size of the receive ring in bytes; 0 for none.
     pub ring: usize,
+    /// Sockets that send frames.
+    pub send_socket: SendSocket,
     /// Directory of capture files; `None` to capture nothing.
     pub pcap: Option<&'a Path>,
 }
@@ -180,6 +186,7 @@ impl Port {
             interface: setup.interface.to_owned(),
             socket: None,
             ring: 0,
+            send_socket: setup.send_socket,
             index: 0,
             running: true,
             discipline: None,

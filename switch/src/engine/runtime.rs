@@ -86,6 +86,7 @@ impl Ports for EnginePorts<'_> {
                 queue_depth: self.defaults.queue_depth,
                 queue_bytes: None,
                 ring: self.defaults.ring,
+                send_socket: self.defaults.send_socket,
                 seed: self.defaults.seed,
                 pcap: (!pcap.is_empty()).then_some(Path::new(pcap)),
             },

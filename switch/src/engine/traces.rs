@@ -266,6 +266,7 @@ mod tests {
             queue_rate: 0,
             seed: 0,
             ring: 0,
+            send_socket: Default::default(),
             reserved: Vec::new(),
         };
         let mut engine = Engine::new(Server::new(switch), queue, defaults).unwrap();

@@ -17,6 +17,7 @@ mod robustness;
 mod server;
 mod shaping;
 mod soak;
+mod sockets;
 mod streams;
 mod tls;
 
@@ -142,6 +143,22 @@ const CASES: &[Case] = &[
     (
         "errors_at_the_start_name_their_cause",
         errors_at_the_start_name_their_cause,
+    ),
+    (
+        "frames_of_all_lengths_arrive_by_each_kind_of_socket",
+        sockets::frames_of_all_lengths_arrive_by_each_kind_of_socket,
+    ),
+    (
+        "vlan_tags_are_sent_by_each_kind_of_socket",
+        sockets::vlan_tags_are_sent_by_each_kind_of_socket,
+    ),
+    (
+        "a_killed_switch_leaves_the_interface_to_the_next_one",
+        sockets::a_killed_switch_leaves_the_interface_to_the_next_one,
+    ),
+    (
+        "the_xdp_socket_follows_its_interface",
+        sockets::the_xdp_socket_follows_its_interface,
     ),
     (
         "tcp_segments_arrive_unchanged",

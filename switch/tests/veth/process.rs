@@ -176,6 +176,16 @@ impl Process {
         kilobytes * 1024
     }
 
+    /// Whether the switch has an AF_XDP socket, by its completion ring in the memory map.
+    pub fn has_xdp_socket(&self) -> bool {
+        const COMPLETION_RING: &str = "180000000";
+        let maps = std::fs::read_to_string(format!("/proc/{}/maps", self.child.id())).unwrap();
+        let mut offsets = maps
+            .lines()
+            .filter_map(|line| line.split_whitespace().nth(2));
+        offsets.any(|offset| offset == COMPLETION_RING)
+    }
+
     /// Limits the number of open files.
     pub fn limit_files(&self, max: u64) {
         let limit = libc::rlimit {
