@@ -33,6 +33,8 @@ const MAX_FRAME: usize = 65_536 + 256;
 pub struct PacketSocket {
     // Unmapped before the socket is closed.
     ring: Option<Ring>,
+    /// Whether a frame was taken since the ring was found empty.
+    has_taken: bool,
     fd: OwnedFd,
     frame_sender: Arc<FrameSender>,
 }
@@ -144,6 +146,7 @@ impl PacketSocket {
         // With protocol 0 nothing is received before `bind` sets the interface.
         let mut socket = PacketSocket {
             ring: None,
+            has_taken: false,
             fd: unbound()?,
             frame_sender: Arc::new(FrameSender::open(interface)?),
         };
@@ -238,8 +241,13 @@ impl PacketSocket {
         mut take: impl FnMut(&[u8]),
     ) -> io::Result<TakeOutcome> {
         let Some(slot) = self.ring.as_mut().and_then(Ring::front) else {
+            // The socket became readable because of a frame. An error makes it readable again.
+            if mem::take(&mut self.has_taken) {
+                return Ok(TakeOutcome::Nothing);
+            }
             return self.take_error();
         };
+        self.has_taken = true;
         let whole = if slot.is_queued {
             self.receive_up_to(batch, 1)? == Received::Frames(1) && batch.frames(0, take)
         } else if slot.is_truncated {
