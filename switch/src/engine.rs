@@ -56,7 +56,7 @@ const FRAMES_PER_CLOCK_READ: usize = 4;
 pub struct Engine {
     server: Server,
     poller: Poller,
-    /// Thread that sends large batches of frames; `None` on a machine with a single processor.
+    /// Thread that sends large batches of TCP; `None` on a machine with a single processor.
     send_thread: Option<SendThread>,
     commands: CommandReceiver,
     watch: LinkWatch,

@@ -2,7 +2,7 @@
 //! switch` command.
 //!
 //! One thread owns the [`Server`] and all ports ([`engine`]), and sleeps in epoll when it is idle. A second one
-//! sends large batches ([`send_thread`]). The gRPC server runs on the calling thread, and passes requests to the
+//! sends large batches of TCP ([`send_thread`]). The gRPC server runs on the calling thread, and passes requests to the
 //! first through a queue. Decisions about packets are made in `p4rt` and `bmv2`, not in this crate.
 
 mod args;

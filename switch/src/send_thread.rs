@@ -1,9 +1,9 @@
-//! A thread that sends large batches of frames while the event loop continues.
+//! A thread that sends large batches of TCP while the event loop continues.
 //!
 //! On a veth pair, the sending thread executes the receiving host's TCP in the kernel. This takes several times as
-//! long as the switch needs for the frame. Batches that are large enough to pay for waking a thread are therefore
-//! sent by this one. A single frame is sent sooner by the engine. To keep the order, frames of a port that has
-//! batches in this thread are sent by it, too.
+//! long as the switch needs for the frame. Batches of TCP that are large enough to pay for waking a thread are therefore
+//! sent by this one. Other frames are sent sooner by the engine, also in large batches: the hand-over takes a large part
+//! of the time of sending them. To keep the order, frames of a port that has batches in this thread are sent by it, too.
 
 use std::{
     mem,
@@ -17,10 +17,28 @@ use std::{
 use alfirk_packet_io::{FrameSender, SendOutcome};
 use tracing::debug;
 
+/// Minimum number of frames in a batch for this thread; below it, waking the thread costs more than it saves.
+const MIN_BATCH: usize = 24;
 /// Maximum number of batches in the thread's queue. If it is full, the event loop waits, and received frames stay in
 /// the rings.
 const MAX_QUEUED: usize = 4;
 const ALIVE: &str = "the thread runs until its queue is closed";
+
+/// Whether the thread shall send a batch, which is large and starts with TCP.
+pub fn is_for_thread(frames: &[Vec<u8>]) -> bool {
+    frames.len() >= MIN_BATCH && frames.first().is_some_and(|frame| is_tcp(frame))
+}
+
+/// Whether a frame carries TCP over IPv4 or IPv6, without VLAN tags and IPv6 extension headers.
+fn is_tcp(frame: &[u8]) -> bool {
+    const TCP: u8 = 6;
+    let protocol = match frame.get(12..14) {
+        Some([0x08, 0x00]) => frame.get(23),
+        Some([0x86, 0xdd]) => frame.get(20),
+        _ => None,
+    };
+    protocol == Some(&TCP)
+}
 
 /// Handle by which the event loop passes batches of frames to the thread, and gets them back after they are sent.
 #[derive(Debug)]
@@ -123,6 +141,36 @@ impl SendThread {
     pub fn recycle(&mut self, frames: Vec<Vec<u8>>) {
         if self.empty_lists.len() < MAX_QUEUED {
             self.empty_lists.push(frames);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(ethertype: [u8; 2], protocol_at: usize, protocol: u8) -> Vec<u8> {
+        let mut frame = vec![0; 64];
+        frame[12..14].copy_from_slice(&ethertype);
+        frame[protocol_at] = protocol;
+        frame
+    }
+
+    #[test]
+    fn large_batches_of_tcp_are_for_the_thread() {
+        let tcp = [frame([0x08, 0x00], 23, 6), frame([0x86, 0xdd], 20, 6)];
+        for frame in tcp {
+            assert!(is_for_thread(&vec![frame.clone(); MIN_BATCH]));
+            assert!(!is_for_thread(&vec![frame; MIN_BATCH - 1]));
+        }
+        let others = [
+            frame([0x08, 0x00], 23, 17),
+            frame([0x86, 0xdd], 20, 17),
+            frame([0x81, 0x00], 23, 6),
+            vec![0x08; 13],
+        ];
+        for frame in others {
+            assert!(!is_for_thread(&vec![frame; MIN_BATCH]));
         }
     }
 }

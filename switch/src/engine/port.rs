@@ -13,14 +13,10 @@ use tracing::{debug, info, warn};
 use crate::{
     files,
     queue::PortQueues,
-    send_thread::{SendThread, SentBatch},
+    send_thread::{is_for_thread, SendThread, SentBatch},
 };
 use alfirk_bmv2::{QueueState, Queued};
 use alfirk_p4rt::Server;
-
-/// Minimum number of frames in a batch that is sent by the sender thread; below it, waking the thread costs more than
-/// it saves.
-const MIN_BATCH_FOR_THREAD: usize = 24;
 
 /// Bit in a poller token which means that the port's interface accepts frames again.
 pub(super) const WRITABLE: u64 = 1 << 34;
@@ -287,7 +283,7 @@ impl Port {
     }
 
     /// Sends the frames of `sending`. Frames that the queueing discipline does not accept now are kept; the buffers of
-    /// the others return to the server. The sender thread sends large batches, and all frames that follow a batch.
+    /// the others return to the server. The sender thread sends large batches of TCP, and all frames that follow a batch.
     pub(super) fn send(
         &mut self,
         poller: &Poller,
@@ -303,9 +299,9 @@ impl Port {
             self.counters.sent += self.sending.len() as u64;
             return server.recycle(&mut self.sending);
         }
-        let is_much = self.batches_in_thread > 0 || self.sending.len() >= MIN_BATCH_FOR_THREAD;
+        let is_for_thread = self.batches_in_thread > 0 || is_for_thread(&self.sending);
         if let (Some(_), Some(send_thread), true) =
-            (&self.socket, send_thread, is_much && !self.is_shaped)
+            (&self.socket, send_thread, is_for_thread && !self.is_shaped)
         {
             self.capture_first(self.sending.len());
             if let Some(socket) = &self.socket {
