@@ -82,6 +82,11 @@ impl Ring {
         unsafe { AtomicU32::from_ptr(self.memory.start().add(self.next).cast()) }
     }
 
+    /// Whether the ring holds a frame that has not been released.
+    pub fn has_frame(&self) -> bool {
+        self.status().load(Ordering::Acquire) & libc::TP_STATUS_USER != 0
+    }
+
     /// Returns the oldest frame that has not been released; `None` if the ring is empty.
     pub fn front(&mut self) -> Option<Slot<'_>> {
         let status = self.status().load(Ordering::Acquire);

@@ -192,6 +192,11 @@ impl PacketSocket {
         self.frame_sender.send(frames)
     }
 
+    /// Whether the ring holds a frame, without a system call; false without a ring.
+    pub fn has_frame(&self) -> bool {
+        self.ring.as_ref().is_some_and(Ring::has_frame)
+    }
+
     /// Passes the next frame to a callback as it would be on a wire: completed, and for a super-frame segmented
     /// into several frames.
     ///

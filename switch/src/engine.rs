@@ -2,6 +2,7 @@
 //! the next.
 
 mod bfrt;
+mod busy_polling;
 mod commands;
 mod debugging;
 mod exposition;
@@ -13,12 +14,13 @@ mod traces;
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    io, mem,
+    hint, io, mem,
     sync::Arc,
 };
 
 use alfirk_packet_io::{
-    loss_filter::Direction, wall_clock, Clock, LinkWatch, Poller, ReceiveBatch, TakeOutcome, BATCH,
+    loss_filter::Direction, monotonic, wall_clock, Clock, LinkWatch, PacketSocket, Poller,
+    ReceiveBatch, TakeOutcome, BATCH,
 };
 use rustc_hash::FxHashMap;
 use tracing::{debug, error, info, trace, warn};
@@ -26,6 +28,7 @@ use tracing::{debug, error, info, trace, warn};
 pub use self::port::{PortDefaults, PortSetup};
 use self::{
     bfrt::BfRt,
+    busy_polling::{BusyPolling, POLLING_TIME},
     commands::RequestInProgress,
     debugging::Debugging,
     port::{log_failure, Port, PortCounters, WRITABLE},
@@ -49,6 +52,8 @@ const COMMANDS: u64 = 1 << 32;
 const WATCH: u64 = 1 << 33;
 /// Maximum number of events between two polls of the ports.
 const EVENTS_PER_TURN: usize = 100_000;
+/// Maximum number of turns that follow polling before the poller is asked for other events.
+const POLLED_TURNS: usize = 16;
 /// Number of frames after which the clock is read again; a reading takes as long as a table lookup.
 const FRAMES_PER_CLOCK_READ: usize = 4;
 
@@ -56,6 +61,7 @@ const FRAMES_PER_CLOCK_READ: usize = 4;
 pub struct Engine {
     server: Server,
     poller: Poller,
+    busy_polling: BusyPolling,
     /// Thread that sends large batches of TCP; `None` on a machine with a single processor.
     send_thread: Option<SendThread>,
     commands: CommandReceiver,
@@ -105,6 +111,7 @@ impl Engine {
         Ok(Engine {
             server,
             poller,
+            busy_polling: BusyPolling::default(),
             send_thread: SendThread::start(),
             commands,
             watch,
@@ -192,12 +199,20 @@ impl Engine {
     /// Runs the event loop until a shutdown command arrives. Returns the coverage of the programs.
     pub fn run(mut self) -> Vec<Covered> {
         let mut ready = Vec::new();
+        let mut polled_turns = 0;
         while self.running {
             let deadline = self.deadline();
             let deadline = deadline.map(|at| self.clock.system(self.started_at.saturating_add(at)));
-            if let Err(error) = self.poller.wait(deadline, &mut ready) {
-                error!("cannot wait for packets: {error}");
-                break;
+            if polled_turns < POLLED_TURNS && self.poll_ports(&mut ready, deadline) {
+                polled_turns += 1;
+            } else {
+                polled_turns = 0;
+                let slept_at = monotonic();
+                if let Err(error) = self.poller.wait(deadline, &mut ready) {
+                    error!("cannot wait for packets: {error}");
+                    break;
+                }
+                self.busy_polling.slept(monotonic() - slept_at);
             }
             self.reclaim_buffers();
             self.update_queued_ports();
@@ -234,6 +249,33 @@ impl Engine {
         let covered = self.server.switch().coverage();
         self.finish();
         covered
+    }
+
+    /// Polls the ports among the tokens `ready`, from which the last frames came, if that is due. Returns whether one has a
+    /// frame; then `ready` has only ports.
+    fn poll_ports(&mut self, ready: &mut Vec<u64>, deadline: Option<u64>) -> bool {
+        let end = monotonic() + POLLING_TIME;
+        if !self.busy_polling.is_due() || deadline.is_some_and(|at| at < end) {
+            return false;
+        }
+        ready.retain(|token| u32::try_from(*token).is_ok());
+        let sockets = ready
+            .iter()
+            .filter_map(|token| self.ports.get(&(*token as u32))?.socket.as_ref());
+        if sockets.clone().next().is_none() {
+            return false;
+        }
+        let has_found = loop {
+            if sockets.clone().any(PacketSocket::has_frame) {
+                break true;
+            }
+            if monotonic() >= end {
+                break false;
+            }
+            hint::spin_loop();
+        };
+        self.busy_polling.polled(has_found);
+        has_found
     }
 
     /// Reclaims the buffers of frames that the sender thread has sent.
