@@ -255,7 +255,9 @@ impl Engine {
     /// frame; then `ready` has only ports.
     fn poll_ports(&mut self, ready: &mut Vec<u64>, deadline: Option<u64>) -> bool {
         let end = monotonic() + POLLING_TIME;
-        if !self.busy_polling.is_due() || deadline.is_some_and(|at| at < end) {
+        // The sender thread may need this processor.
+        let is_sending = self.send_thread.as_ref().is_some_and(SendThread::is_busy);
+        if is_sending || !self.busy_polling.is_due() || deadline.is_some_and(|at| at < end) {
             return false;
         }
         ready.retain(|token| u32::try_from(*token).is_ok());

@@ -118,6 +118,11 @@ impl SendThread {
         self.batches_in_thread += 1;
     }
 
+    /// Whether the thread holds batches whose results were not taken.
+    pub fn is_busy(&self) -> bool {
+        self.batches_in_thread > 0
+    }
+
     /// Takes the next batch that was sent, without waiting; `None` if there is none.
     pub fn next_sent(&mut self) -> Option<SentBatch> {
         if self.batches_in_thread == 0 {
