@@ -1,18 +1,21 @@
 """Measures the switch over veth, beside a Linux bridge and BMv2: frames/s, and round trips and TCP of hosts.
 
-All are measured alternately, several times, so that other load on the machine affects all of them.
+All are measured alternately, several times, so that other load on the machine affects all of them. The frames
+that our switch and BMv2 forward are compared with the expected ones before they are measured.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import socket
 import statistics
 import subprocess
 import tempfile
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,6 +47,10 @@ BRIDGE, WIRE, SWITCH, BMV2 = "Linux bridge", "wire", "switch", "BMv2"
 BMV2_COMMAND = "simple_switch_grpc"
 #: Measurements of each way; the median is reported.
 TURNS = 5
+#: Frames of a load that are compared with the expected ones. They fit into any queue of a switch.
+COMPARED = 16
+#: Seconds to wait for a frame that is compared.
+ARRIVAL = 2.0
 
 
 @dataclass(frozen=True)
@@ -58,6 +65,8 @@ class Load:
     groups: list[MulticastGroup] = field(default_factory=list)
     #: Ports that send each frame.
     receivers: int = 1
+    #: For each receiving port, what it sends for a received frame.
+    copies: Sequence[Callable[[bytes], bytes]] = (bytes,)
     #: The ratio to the bridge that we aim at.
     target: str = ""
 
@@ -94,14 +103,16 @@ def routing(prefixes: int) -> Load:
         Entry("ingress.routes", {"hdr.ipv4.dst": key}, "ingress.forward", {"mac": mac, "port": 2})
         for key in sorted(keys)
     ]
-    return Load(f"{prefixes:,} prefixes", frames.routed_frames(prefixes), "routing.p4", entries)
+    received = frames.routed_frames(prefixes)
+    return Load(f"{prefixes:,} prefixes", received, "routing.p4", entries, copies=[frames.routed])
 
 
 def multicast(receivers: int) -> Load:
     """Return the multicast of bmv2/benches/peers.rs."""
     group = {"hdr.ipv4.dst": frames.GROUP_PREFIX}
     entries = [Entry("ingress.groups", group, "ingress.replicate", {"group": 1})]
-    for instance, addresses in enumerate(frames.replicas(receivers), 1):
+    addresses_of_copies = frames.replicas(receivers)
+    for instance, addresses in enumerate(addresses_of_copies, 1):
         src, dst, ip = (int.from_bytes(address, "big") for address in addresses)
         entries.append(
             Entry(
@@ -120,16 +131,46 @@ def multicast(receivers: int) -> Load:
         entries,
         [MulticastGroup(1, replicas)],
         receivers,
+        [partial(frames.replicated, addresses=addresses) for addresses in addresses_of_copies],
     )
+
+
+def installed_bmv2() -> str:
+    """Find BMv2 on PATH. `make install` gives our command the same name, so links to it are passed over."""
+    for folder in os.get_exec_path():
+        found = shutil.which(BMV2_COMMAND, path=folder)
+        if found and Path(found).resolve().name != "alfirk":
+            return found
+    msg = f"no {BMV2_COMMAND} of BMv2 on PATH"
+    raise RunError(msg)
+
+
+def version(command: str) -> str:
+    """Return what a command prints as its version."""
+    try:
+        done = subprocess.run([command, "--version"], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        msg = f"{command} --version: {error}"
+        raise RunError(msg) from error
+    return done.stdout.strip()
 
 
 def throughput(alfirk: Path) -> None:
     """Measure frames/s of the switch beside a Linux bridge, and beside BMv2 where that is on PATH."""
-    bmv2 = shutil.which(BMV2_COMMAND)
-    if bmv2 is None:
-        print_result("BMv2 over veth", f"NOT RUN: no {BMV2_COMMAND} on PATH")
+    bmv2 = None
+    try:
+        found = installed_bmv2()
+        print_result("BMv2 over veth", f"version {version(found)}, {found}")
+        bmv2 = found
+    except RunError as error:
+        not_run("BMv2 over veth", error)
     for load in (l2(64), l2(1024, " (target 1.00)"), routing(1_000), multicast(3)):
         over_veth(alfirk, bmv2, load)
+
+
+def not_run(what: str, error: Exception) -> None:
+    """Report in one line that something cannot be measured."""
+    print_result(what, f"NOT RUN: {'; '.join(str(error).splitlines())}")
 
 
 def over_veth(alfirk: Path, bmv2: str | None, load: Load) -> None:
@@ -137,17 +178,14 @@ def over_veth(alfirk: Path, bmv2: str | None, load: Load) -> None:
     ports = range(1, load.receivers + 2)
     with veth_pairs(ports) as pairs, tempfile.TemporaryDirectory() as directory:
         program = compile_program(alfirk, ROOT / "bmv2" / "test_data" / load.program, Path(directory))
-        ways = {BRIDGE: bridge(pairs), SWITCH: p4_switch([str(alfirk), "switch"], program, load, pairs)}
-        if bmv2 is not None:
-            joined = p4_switch([bmv2], program, load, pairs)
-            try:
-                # BMv2 is not ours: a start that fails does not end the other measurements.
-                with joined():
-                    ways[BMV2] = joined
-            except (RunError, P4RuntimeError) as error:
-                print_result(f"BMv2 over veth, {load.name}", f"NOT RUN: {error}")
-        far = [pairs[port][1] for port in ports[1:]]
-        turns = alternate(ways, lambda process: measure(pairs[1][1], far, load.frames, process))
+        switches = {SWITCH: [str(alfirk), "switch"]} | ({BMV2: [bmv2]} if bmv2 else {})
+        ways = {BRIDGE: bridge(pairs)}
+        near, far = pairs[1][1], [pairs[port][1] for port in ports[1:]]
+        for way, command in switches.items():
+            ways[way] = p4_switch(command, program, load, pairs)
+            with without_failing_bmv2(ways, way, load.name), ways[way]():
+                compare_frames(near, far, load)
+        turns = alternate(ways, lambda process: measure(near, far, load.frames, process), load.name)
     rates = [{way: rate.per_second for way, rate in turn.items()} for turn in turns]
     port = " per port" if load.receivers > 1 else ""
     print_result(
@@ -164,16 +202,33 @@ def over_veth(alfirk: Path, bmv2: str | None, load: Load) -> None:
         print_result(f"  {way}", result)
 
 
-def alternate(ways: dict[str, Way], measurement: Callable[[int | None], T]) -> list[dict[str, T]]:
-    """Measure each way of joining the ports, alternately."""
-    turns = []
+@contextmanager
+def without_failing_bmv2(ways: dict[str, Way], name: str, load: str) -> Iterator[None]:
+    """Leave BMv2 out of the ways, with a message, if it fails: it is not ours, so the measurements go on."""
+    try:
+        yield
+    except (RunError, P4RuntimeError) as error:
+        if name != BMV2:
+            raise
+        not_run(f"BMv2 over veth, {load}", error)
+        del ways[name]
+
+
+def alternate(
+    ways: dict[str, Way], measurement: Callable[[int | None], T], load: str = ""
+) -> list[dict[str, T]]:
+    """Measure each way of joining the ports, alternately.
+
+    If BMv2 fails, it is removed from the ways and from the result.
+    """
+    turns: list[dict[str, T]] = []
     for _ in range(TURNS):
         turn = {}
-        for name, way in ways.items():
-            with way() as process:
+        for name, way in list(ways.items()):
+            with without_failing_bmv2(ways, name, load), way() as process:
                 turn[name] = measurement(process)
         turns.append(turn)
-    return turns
+    return [{name: turn[name] for name in ways} for turn in turns]
 
 
 def median(turns: list[dict[str, float]], way: str) -> float:
@@ -239,6 +294,32 @@ def p4_switch(command: Sequence[str], program: Path, load: Load, pairs: Pairs) -
     return joined
 
 
+def compare_frames(near: str, far: Sequence[str], load: Load) -> None:
+    """Send the first frames of a load; raise an error if other frames than the expected arrive, or none."""
+    with ExitStack() as sockets:
+        sender, *receivers = (sockets.enter_context(packet_socket(name)) for name in (near, *far))
+        for number, sent in enumerate(load.frames[:COMPARED], 1):
+            sender.send(sent)
+            for interface, receiver, copy in zip(far, receivers, load.copies, strict=True):
+                try:
+                    received = receiver.recv(65536)
+                except TimeoutError:
+                    msg = f"frame {number} of the load did not arrive at {interface} within {ARRIVAL:.0f} s"
+                    raise RunError(msg) from None
+                if received != copy(sent):
+                    msg = f"frame {number}: {interface} received {received.hex()}, not {copy(sent).hex()}"
+                    raise RunError(msg)
+
+
+def packet_socket(interface: str) -> socket.socket:
+    """Open a packet socket at an interface, which receives IPv4 frames."""
+    ipv4 = 0x0800
+    opened = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ipv4))
+    opened.bind((interface, ipv4))
+    opened.settimeout(ARRIVAL)
+    return opened
+
+
 def measure(near: str, far: Sequence[str], sent: Sequence[bytes], process: int | None) -> Rate:
     """Send as fast as one thread can; return the rate of received frames.
 
@@ -257,7 +338,7 @@ def measure(near: str, far: Sequence[str], sent: Sequence[bytes], process: int |
         each = [now - before for now, before in zip(received(), first, strict=True)]
     if not all(each):
         msg = f"{far[each.index(0)]} received no frame"
-        raise RuntimeError(msg)
+        raise RunError(msg)
     mean = statistics.mean(each)
     return Rate(mean / took, mean / used if used else None)
 

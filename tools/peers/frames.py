@@ -78,3 +78,9 @@ def sent(frame: bytes, dst_mac: bytes, src_mac: bytes, address: bytes) -> bytes:
 def routed(frame: bytes) -> bytes:
     """Return a received frame as every router of the benchmark sends it."""
     return sent(frame, HOP_MAC, frame[:6], frame[30:34])
+
+
+def replicated(frame: bytes, addresses: tuple[bytes, bytes, bytes]) -> bytes:
+    """Return a copy of a received multicast frame with the addresses of a replica."""
+    src_mac, dst_mac, address = addresses
+    return sent(frame, dst_mac, src_mac, address)

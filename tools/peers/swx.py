@@ -25,9 +25,9 @@ from peers.frames import (
     port_of,
     prefix,
     replicas,
+    replicated,
     routed,
     routed_frames,
-    sent,
 )
 
 if TYPE_CHECKING:
@@ -254,7 +254,7 @@ apply {{
         )
 
     def sends(received: bytes) -> list[bytes]:
-        return [sent(received, dst, src, ip) for src, dst, ip in copies]
+        return [replicated(received, addresses) for addresses in copies]
 
     return Program("replication", spec, entries, multicast_frames(), receivers + 1, receivers, sends)
 

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
 import bench_peers
 import bench_veth
 import pytest
+from alfirk_ptf.live import RunError
 from bench_peers import Peer, Times
 from peers import NotInstalledError, frames, swx, xdp
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
 
 def statistics_follow_messages_of_dpdk() -> None:
@@ -90,3 +98,48 @@ def veth_loads_send_only_to_ports_that_are_measured() -> None:
     load = bench_veth.multicast(3)
     assert load.groups[0].replicas == ((2, 1), (3, 2), (4, 3))
     assert len(load.entries) == 1 + load.receivers
+
+
+def only_another_command_than_ours_is_bmv2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folders = [tmp_path / name for name in ("ours", "theirs")]
+    for folder in folders:
+        folder.mkdir()
+    for path in (folders[0] / "alfirk", folders[1] / bench_veth.BMV2_COMMAND):
+        path.touch(0o755)
+    (folders[0] / bench_veth.BMV2_COMMAND).symlink_to("alfirk")
+    monkeypatch.setenv("PATH", str(folders[0]))
+    with pytest.raises(RunError, match="no simple_switch_grpc of BMv2"):
+        bench_veth.installed_bmv2()
+    monkeypatch.setenv("PATH", f"{folders[0]}:{folders[1]}")
+    assert bench_veth.installed_bmv2() == str(folders[1] / bench_veth.BMV2_COMMAND)
+
+
+def bmv2_that_fails_is_left_out_and_reported_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    starts = iter(range(2 * bench_veth.TURNS))
+
+    @contextmanager
+    def ours() -> Iterator[int]:
+        yield 1
+
+    @contextmanager
+    def theirs() -> Iterator[int]:
+        yield 2
+        if next(starts) > 1:
+            msg = "the switch was killed\nby SIGSEGV"
+            raise RunError(msg)
+
+    ways: dict[str, bench_veth.Way] = {bench_veth.SWITCH: ours, bench_veth.BMV2: theirs}
+    turns = bench_veth.alternate(ways, lambda process: process, "64 B")
+    assert turns == [{bench_veth.SWITCH: 1}] * bench_veth.TURNS
+    line = " ".join(capsys.readouterr().out.split())
+    assert line == "BMv2 over veth, 64 B NOT RUN: the switch was killed; by SIGSEGV"
+
+
+def our_switch_must_not_fail() -> None:
+    @contextmanager
+    def fails() -> Iterator[int]:
+        yield 1
+        raise RunError
+
+    with pytest.raises(RunError):
+        bench_veth.alternate({bench_veth.SWITCH: fails}, lambda process: process)
