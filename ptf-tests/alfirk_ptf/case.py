@@ -177,7 +177,7 @@ class GroupTest(SwitchTest):
         self.switch.insert_multicast(self.group.multicast())
         self.switch.insert(*self.group.entries())
 
-    def exchange(self, port: int, *frames: bytes) -> Frames:
+    def exchange_burst(self, port: int, *frames: bytes) -> Frames:
         """Send frames into a port; collect what the switch sends, also after replies of the controller."""
         self.send(port, *frames)
         # A walk recirculates once for each leaf node, and a probe once more before that.
