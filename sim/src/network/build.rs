@@ -600,7 +600,7 @@ impl Network {
 
 /// Number of packets that all switches of a fabric interpret, in ingress and egress, before their program is compiled. The
 /// time that machine code saves for as many packets is about that of the compilation.
-const TIER_UP: u32 = 1 << 20;
+const TIER_UP: u32 = 1 << 17;
 
 fn add_switch(
     engine: &mut Engine<Element>,
