@@ -99,7 +99,10 @@ fn crc_of_masked_part(packet: &[u8]) -> Result<Hasher, WireError> {
     }
     let mut hasher = Hasher::new_with_initial(CRC_OF_LRH);
     hasher.update(&masked);
-    hasher.update(&packet[MASKED_LEN..]);
+    // Middle packets of a message have no headers after these.
+    if packet.len() > MASKED_LEN {
+        hasher.update(&packet[MASKED_LEN..]);
+    }
     Ok(hasher)
 }
 
