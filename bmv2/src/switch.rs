@@ -3,6 +3,7 @@
 //! The decisions follow `simple_switch.md`, "Pseudocode for what happens at the end of ingress and egress
 //! processing".
 
+mod batch;
 mod copies;
 mod direct;
 mod egress;

@@ -93,6 +93,8 @@ pub struct Server {
     events: VecDeque<Event>,
     /// Number of [`Event::Enqueue`] events that wait for [`Server::poll`].
     waiting: usize,
+    /// Packets that pass egress in [`Server::dequeue_all`]; empty between calls.
+    leaving: VecDeque<Queued>,
     effects: Effects,
     counters: Counters,
     programs: Programs,
@@ -137,6 +139,7 @@ impl Server {
             epoch: 0,
             events: VecDeque::new(),
             waiting: 0,
+            leaving: VecDeque::new(),
             effects: Effects::default(),
             counters: Counters::default(),
             programs,
@@ -169,6 +172,7 @@ impl Server {
             epoch: self.epoch,
             events: VecDeque::new(),
             waiting: 0,
+            leaving: VecDeque::new(),
             effects: Effects::default(),
             counters: self.counters.clone(),
             programs: self.programs.clone(),
@@ -299,6 +303,42 @@ impl Server {
             .switch
             .egress(packet, now, queue, &mut self.effects);
         self.take_effects(now);
+    }
+
+    /// Passes the packets of all pending events, which are [`Event::Enqueue`] with ports other than the CPU port, through egress,
+    /// as [`Server::dequeue`] does with each, with empty queues. Adds the sent frames to `sent`.
+    ///
+    /// Stops after a packet that causes other events. These then follow the events of the packets that have not passed. Returns the
+    /// number of those packets; `None` if all have passed.
+    pub fn dequeue_all(&mut self, now: u64, sent: &mut Vec<Output>) -> Option<usize> {
+        let packets = self.events.drain(..).filter_map(|event| match event {
+            Event::Enqueue(packet) => Some(packet),
+            _ => None,
+        });
+        self.leaving.extend(packets);
+        self.waiting = 0;
+        loop {
+            let (switch, fx) = (&mut self.active.switch, &mut self.effects);
+            let stopped = switch.egress_all(&mut self.leaving, now, fx);
+            sent.extend(fx.output.drain(..stopped.unwrap_or(fx.output.len())));
+            self.take_effects(now);
+            stopped?;
+            match self.events.pop_front() {
+                None => {}
+                Some(Event::Output { port, frame }) if self.events.is_empty() => {
+                    sent.push(Output { port, frame });
+                }
+                Some(event) => {
+                    self.events.push_front(event);
+                    let left = self.leaving.len();
+                    self.waiting += left;
+                    while let Some(packet) = self.leaving.pop_back() {
+                        self.events.push_front(Event::Enqueue(packet));
+                    }
+                    return Some(left);
+                }
+            }
+        }
     }
 
     /// Records that a packet of [`Event::Enqueue`] is dropped because its queue is full, if the switch traces; see

@@ -6,13 +6,13 @@
 
 use super::copies::{valid_priority, MAX_ENQUEUED};
 use super::egress::egress_values;
+use super::pool::Code;
 use super::{Processor, Switch};
 use crate::effects::{get, set, Effects, Packet, QueueState};
 use crate::exec::deparse::Deparsed;
 use crate::exec::run::NOT_TRUNCATED;
-use crate::jit::{Compiled, V1model};
+use crate::jit::V1model;
 use crate::pre::Replica;
-use crate::program::LoadedProgram;
 
 /// The ports without queues, whose packets pass egress directly.
 #[derive(Clone, Debug, Default)]
@@ -125,8 +125,19 @@ impl<'a> Processor<'a> {
             let backup = self.pool.backup(packet, self.code());
             let mut left = others;
             while let Some((replica, after)) = left.split_first() {
-                match self.code_of_copies(packet, fx) {
-                    Some(how) => match self.send_copies(how, &mut left, packet, &backup, fx) {
+                let code = self.code_of_copies(packet).zip(self.priority_of(packet));
+                match code.filter(|_| fx.enqueued.len() < MAX_ENQUEUED) {
+                    Some((code, priority)) => match self.send_copies(
+                        code,
+                        || {
+                            let (replica, after) = left.split_first()?;
+                            left = after;
+                            Some((replica.port, replica.rid, priority))
+                        },
+                        packet,
+                        &backup,
+                        fx,
+                    ) {
                         Some((port, headers, out)) => {
                             let recirculated =
                                 self.end_egress(packet, port, headers, false, out, fx);
@@ -148,25 +159,29 @@ impl<'a> Processor<'a> {
         true
     }
 
-    /// Returns machine code and the priority of the copies of a packet, if they are sent after egress unless they request more
-    /// there.
-    fn code_of_copies(&self, packet: &Packet, fx: &Effects) -> Option<(V1model, u8)> {
-        let priority = get(&packet.words, self.program.intrinsic.priority);
-        let priority = valid_priority(priority, self.priority_queues)?;
+    /// Returns machine code, if the copies of a packet are sent after egress unless they request more there.
+    pub(super) fn code_of_copies(&self, packet: &Packet) -> Option<V1model> {
         let is_plain = packet.ctx.truncate == NOT_TRUNCATED
             && packet.ctx.recirculate == 0
-            && self.program.deparser.code.is_none()
-            && fx.enqueued.len() < MAX_ENQUEUED;
-        is_plain.then_some((self.v1model()?, priority))
+            && self.program.deparser.code.is_none();
+        self.v1model().filter(|_| is_plain)
     }
 
-    /// Sends copies of a packet to the replicas `left` on one machine, and restores the packet after each. Removes them from
-    /// the list. If a copy requests more in egress than to be sent, it is the last one; returns its port, where its headers are,
-    /// and the buffer for its frame, as [`Processor::end_egress`] receives them.
-    fn send_copies(
+    /// Returns the priority of a packet; `None` if there is no queue for it.
+    fn priority_of(&self, packet: &Packet) -> Option<u8> {
+        let priority = get(&packet.words, self.program.intrinsic.priority);
+        valid_priority(priority, self.priority_queues)
+    }
+
+    /// Sends copies of a packet on one machine, and restores the packet after each. `next` returns port, replication id and
+    /// priority of the next copy, or `None` after the last one. If a copy requests more in egress than to be sent, no other
+    /// follows; returns its port, where its headers are, and the buffer for its frame, as [`Processor::end_egress`] receives
+    /// them.
+    #[inline(always)]
+    pub(super) fn send_copies(
         &mut self,
-        (code, priority): (V1model, u8),
-        left: &mut &[Replica],
+        code: V1model,
+        mut next: impl FnMut() -> Option<(u32, u16, u8)>,
         packet: &mut Packet,
         backup: &Packet,
         fx: &mut Effects,
@@ -176,21 +191,16 @@ impl<'a> Processor<'a> {
         let now = packet.ctx.now;
         let length = packet.ctx.length;
         let mut run = code.start(self.machine_parts(), packet);
-        while let Some((replica, after)) = left.split_first() {
-            *left = after;
-            set(
-                run.words(),
-                program.intrinsic.egress_rid,
-                replica.rid.into(),
-            );
-            let to = (replica.port, priority);
+        while let Some((port, rid, priority)) = next() {
+            set(run.words(), program.intrinsic.egress_rid, rid.into());
+            let to = (port, priority);
             let values = egress_values(to, length as u64, drop_port, now, empty_queue(now));
             let mut out = fx.spare.pop().unwrap_or_default();
             match run.egress(&values, false, &mut out) {
                 Some(headers) if !run.has_requests() => {
-                    fx.send(replica.port, run.copy(headers, out));
+                    fx.send(port, run.copy(headers, out));
                 }
-                headers => return Some((replica.port, headers, out)),
+                headers => return Some((port, headers, out)),
             }
             restore((program, compiled), backup, run.words());
             run.restart(length);
@@ -221,11 +231,7 @@ impl<'a> Processor<'a> {
 
 /// Restores the words that egress may have changed.
 #[inline]
-fn restore(
-    (program, compiled): (&LoadedProgram, Option<&Compiled>),
-    backup: &Packet,
-    words: &mut [u64],
-) {
+pub(super) fn restore((program, compiled): Code, backup: &Packet, words: &mut [u64]) {
     let layout = &program.layout;
     layout.copy_restored(compiled, &backup.words, words);
     debug_assert!(

@@ -1,5 +1,6 @@
 //! Decisions at the end of ingress and egress: drop, unicast, multicast, clones, resubmission and recirculation.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::builder::*;
@@ -589,8 +590,9 @@ fn all_effects(switch: &mut Switch, frame: &[u8]) -> (Vec<(u32, Vec<u8>)>, Vec<D
     (sent.collect(), fx.dropped)
 }
 
-#[test]
-fn packets_for_ports_without_queues_have_the_same_effects() {
+/// Programs with each combination of an ingress and an egress that send, copy, drop, clone, resubmit or recirculate packets,
+/// with a description.
+fn programs_with_copies() -> impl Iterator<Item = (String, Arc<LoadedProgram>)> {
     const GROUP: &str = "sm.mcast_grp = 1;";
     // Each frame ends with the number of earlier egress passes, and its replication id.
     let rid = "bit<8> n; passes.read(n, 0); passes.write(0, n + 1);
@@ -606,56 +608,99 @@ fn packets_for_ports_without_queues_have_the_same_effects() {
         recirculates.replace("hdr.h.a < 3", "sm.egress_rid == 0 && hdr.h.a < 100");
     let truncates = format!("{rid} if (hdr.h.a == 1) {{ truncate(3); }}");
     let resubmits = "if (sm.instance_type != 6) { resubmit_preserving_field_list(1); }";
-    let both = format!("{GROUP} {CLONE}");
     let ingress = [
-        SEND,
-        DROP,
-        GROUP,
-        &both,
-        resubmits,
-        "sm.egress_spec = 2; sm.priority = 7;",
+        SEND.to_owned(),
+        DROP.to_owned(),
+        GROUP.to_owned(),
+        format!("{GROUP} {CLONE}"),
+        resubmits.to_owned(),
+        "sm.egress_spec = 2; sm.priority = 7;".to_owned(),
     ];
     let egress = [
-        rid,
-        &drops,
-        &clones,
-        &recirculates,
-        &recirculates_often,
-        &truncates,
+        rid.to_owned(),
+        drops,
+        clones,
+        recirculates,
+        recirculates_often,
+        truncates,
     ];
-    for ingress in ingress {
-        for egress in egress {
+    ingress.into_iter().flat_map(move |ingress| {
+        let build = move |egress: String| {
             let program = P4 {
                 fields: "bit<8> a;",
                 types: "header trail_t { bit<16> a; } register<bit<8>>(1) passes;",
                 headers: "trail_t trail;",
                 metadata: "@field_list(1) bit<8> kept;",
-                ingress,
-                egress,
+                ingress: &ingress,
+                egress: &egress,
                 deparser: Some("pkt.emit(hdr.h); pkt.emit(hdr.trail);"),
                 ..P4::default()
             };
-            let program = program.program();
-            for queued in [&[][..], &[1], &[3], &[2, 4]] {
-                let [mut with_queues, mut direct] = [(); 2].map(|()| {
-                    let mut switch = run(program.clone());
-                    let pre = switch.pre_mut().unwrap();
-                    let members = [replica(1, 1), replica(2, 2), replica(3, 1), replica(3, 4)];
-                    pre.set_group(1, &members).unwrap();
-                    pre.set_session(5, session(&[replica(4, 0), replica(1, 9)]))
-                        .unwrap();
-                    switch
-                });
-                direct.set_queued_ports(queued.iter().copied());
-                for a in 0..5 {
-                    let frame = [a, 7, 7, 7];
-                    assert_eq!(
-                        all_effects(&mut direct, &frame),
-                        all_effects(&mut with_queues, &frame),
-                        "ports with queues: {queued:?}, ingress: {ingress}, egress: {egress}"
-                    );
-                }
+            let what = format!("ingress: {ingress}, egress: {egress}");
+            (what, program.program())
+        };
+        egress.clone().map(build)
+    })
+}
+
+/// Creates a switch with one of [`programs_with_copies`], with a multicast group and a clone session.
+fn switch_with_copies(program: &Arc<LoadedProgram>) -> Switch {
+    let mut switch = run(program.clone());
+    let pre = switch.pre_mut().unwrap();
+    let members = [replica(1, 1), replica(2, 2), replica(3, 1), replica(3, 4)];
+    pre.set_group(1, &members).unwrap();
+    pre.set_session(5, session(&[replica(4, 0), replica(1, 9)]))
+        .unwrap();
+    switch
+}
+
+#[test]
+fn packets_for_ports_without_queues_have_the_same_effects() {
+    for (what, program) in programs_with_copies() {
+        for queued in [&[][..], &[1], &[3], &[2, 4]] {
+            let [mut with_queues, mut direct] = [(); 2].map(|()| switch_with_copies(&program));
+            direct.set_queued_ports(queued.iter().copied());
+            for a in 0..5 {
+                let frame = [a, 7, 7, 7];
+                assert_eq!(
+                    all_effects(&mut direct, &frame),
+                    all_effects(&mut with_queues, &frame),
+                    "ports with queues: {queued:?}, {what}"
+                );
             }
         }
     }
+}
+
+#[test]
+fn packets_that_leave_their_queues_together_have_the_same_effects() {
+    let mut stops = 0;
+    for (what, program) in programs_with_copies() {
+        let [mut alone, mut together, mut interpreted] =
+            [(); 3].map(|()| switch_with_copies(&program));
+        interpreted.set_trace(true);
+        for a in 0..5 {
+            let frame = [a, 7, 7, 7];
+            let expected = all_effects(&mut alone, &frame);
+            for switch in [&mut together, &mut interpreted] {
+                let mut fx = Effects::default();
+                switch.ingress(0, &frame, 0, &mut fx);
+                let mut packets: VecDeque<Queued> = fx.enqueued.drain(..).collect();
+                while !packets.is_empty() {
+                    let sent = switch.egress_all(&mut packets, 0, &mut fx);
+                    assert_eq!(sent.is_some(), !fx.enqueued.is_empty(), "{what}");
+                    // A packet sends at most one frame.
+                    let earlier = fx.output.len() - sent.unwrap_or(fx.output.len());
+                    assert!(earlier <= 1, "{what}");
+                    stops += u32::from(sent.is_some() && !packets.is_empty());
+                    packets.extend(fx.enqueued.drain(..));
+                }
+                let sent = fx.output.into_iter();
+                let sent = sent.map(|output| (output.port, output.frame.into_bytes()));
+                let effects = (sent.collect::<Vec<_>>(), fx.dropped);
+                assert_eq!(effects, expected, "{what}");
+            }
+        }
+    }
+    assert!(stops > 0, "a copy before others has caused further packets");
 }

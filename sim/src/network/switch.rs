@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
-use alfirk_bmv2::{QueueState, Queued};
+use alfirk_bmv2::{Output, QueueState, Queued};
 use alfirk_ctrl::controller::{Request, Response};
 use alfirk_ctrl::tables::Program;
 use alfirk_p4rt::{ClientId, Event, Server};
@@ -42,12 +42,12 @@ pub struct SwitchNode {
     control_latency: u64,
     ports: SwitchPorts,
     /// Packets that the ingress of the fast data plane has produced. Empty between packets; kept to reuse the memory,
-    /// as are `passing` and `passed`.
+    /// as are `claimed` and `sent`.
     waiting: Vec<QueuedPacket>,
-    /// Packets that the ingress pipeline has produced and that pass the egress at once.
-    passing: Vec<Queued>,
-    /// For each packet that has passed the egress: its port, and the frame that leaves, if any.
-    passed: Vec<(u32, Option<Packet>)>,
+    /// Ports of the packets that pass the egress at once, in order.
+    claimed: Vec<u32>,
+    /// Frames of the packets that have passed the egress at once.
+    sent: Vec<Output>,
     controller: Option<Connection>,
     /// Number of times that the pipelines or the P4Runtime server may have been used.
     pipeline_uses: u64,
@@ -95,8 +95,8 @@ impl SwitchNode {
             control_latency,
             ports,
             waiting: Vec::new(),
-            passing: Vec::new(),
-            passed: Vec::new(),
+            claimed: Vec::new(),
+            sent: Vec::new(),
             controller: None,
             pipeline_uses: 0,
             recorder: None,
@@ -481,72 +481,53 @@ impl SwitchNode {
     /// its queue immediately: its port is free, and no other packet is for that port. The visible effects are the same
     /// as with queueing.
     fn cut_through(&mut self, ctx: &mut Ctx<'_>) {
-        if !self.can_cut_through(ctx) {
+        // The passes of packets are recorded one by one.
+        if self.recorder.is_some() || !self.can_cut_through(ctx) {
             return;
         }
-        let now = ctx.now();
-        let mut passing = std::mem::take(&mut self.passing);
-        let mut passed = std::mem::take(&mut self.passed);
-        passing.extend(std::iter::from_fn(|| match self.server.poll() {
-            Some(Event::Enqueue(packet)) => Some(packet),
-            _ => None,
-        }));
-        let mut packets = passing.drain(..);
-        let unusual = packets.by_ref().find_map(|packet| {
-            let port = packet.port;
-            self.write_back();
-            self.run_egress(packet, now, unqueued(now));
-            let is_usual = {
-                let mut events = self.server.pending();
-                let is_frame = |event| matches!(event, &Event::Output { .. });
-                events.len() <= 1 && events.all(is_frame)
-            };
-            if !is_usual {
-                return Some(port);
-            }
-            let frame = match self.server.poll() {
-                Some(Event::Output { frame, .. }) => Some(frame.into()),
-                _ => None,
-            };
-            passed.push((port, frame));
-            None
-        });
-        match unusual {
+        self.write_back();
+        let mut sent = std::mem::take(&mut self.sent);
+        match self.server.dequeue_all(ctx.now(), &mut sent) {
             None => {
-                for (port, frame) in passed.drain(..) {
-                    if let Some(frame) = frame {
-                        ctx.transmit(port, frame);
-                    }
+                for Output { port, frame } in sent.drain(..) {
+                    ctx.transmit(port, frame.into());
                 }
             }
             // The egress produced something besides a frame, which must be handled while the other packets are in their
             // queues.
-            Some(port) => {
-                for packet in packets.by_ref() {
-                    let (port, priority, len) = (packet.port, packet.priority, packet.len);
-                    self.enqueue(port, priority, len, SwitchPacket::Pipeline(packet), ctx);
+            Some(left) => {
+                for _ in 0..left {
+                    if let Some(event) = self.server.poll() {
+                        self.execute(event, ctx);
+                    }
                 }
-                for (port, frame) in passed.drain(..) {
+                let passed = self.claimed.len() - left;
+                let mut sent = sent.drain(..).peekable();
+                for port in self.claimed.drain(..passed) {
+                    let output = sent.next_if(|output| output.port == port);
+                    let frame = output.map(|output| output.frame.into());
                     self.ports.finish_turn(port, frame);
                 }
-                self.ports.finish_turn(port, None);
             }
         }
-        drop(packets);
-        (self.passing, self.passed) = (passing, passed);
+        self.sent = sent;
     }
 
     /// Whether all pending outputs of the server are packets to enqueue, at most one for each port, and all these ports
-    /// are free.
+    /// are free. Sets [`SwitchNode::claimed`] to the ports.
     fn can_cut_through(&mut self, ctx: &Ctx<'_>) -> bool {
-        let (server, ports) = (&self.server, &mut self.ports);
+        let (server, ports, claimed) = (&self.server, &mut self.ports, &mut self.claimed);
         let mut pending = server.pending();
         if pending.len() == 0 {
             return false;
         }
         ports.begin_batch();
+        claimed.clear();
         pending.all(|event| match event {
-            Event::Enqueue(packet) => ports.claim(packet.port, ctx),
+            Event::Enqueue(packet) => {
+                claimed.push(packet.port);
+                ports.claim(packet.port, ctx)
+            }
             _ => false,
         })
     }
