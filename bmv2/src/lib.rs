@@ -45,7 +45,7 @@ pub use pre::{
     ECMP_PLACES, MAX_SESSION,
 };
 pub use program::{CompileError, LoadedProgram};
-pub use switch::{Engine, PortMode, RecordedFrame, Switch, SwitchOptions};
+pub use switch::{Engine, PortMode, RecordedFrame, SparePackets, Switch, SwitchOptions};
 pub use tables::{
     EntryHandle, EntryTarget, GroupLimits, GroupMember, KeyFault, KeyMatch, ProfileGroup,
     ProfileMember, TableEntry,

@@ -35,6 +35,7 @@ use alfirk_packet_io::frame::SplitFrame;
 use direct::DirectPorts;
 pub use frames::RecordedFrame;
 pub(crate) use pool::Pool;
+pub use pool::SparePackets;
 pub use port_modes::PortMode;
 use port_modes::PortModes;
 use recording::Recording;
@@ -297,6 +298,16 @@ impl Switch {
     pub fn register_accesses(&self) -> u64 {
         let state = self.loaded.as_ref().map(|loaded| &loaded.state);
         state.map_or(0, |state| state.register_accesses)
+    }
+
+    /// Exchanges the memory of packets that are not in use with `spare`. A caller with several switches lends them the same
+    /// memory in turn, so that it stays in the processor's caches: it exchanges before and after it calls a switch.
+    ///
+    /// No effect if `spare` has memory for another program, or if the switch records packets.
+    pub fn exchange_packets(&mut self, spare: &mut SparePackets) {
+        if let Some(Loaded { program, .. }) = &self.loaded {
+            self.pool.exchange(program, spare);
+        }
     }
 
     fn processor(&mut self) -> Option<Processor<'_>> {

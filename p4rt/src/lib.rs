@@ -28,6 +28,7 @@ mod read;
 mod resources;
 mod schema;
 mod scope;
+mod scratch;
 mod stream;
 mod tables;
 mod translation;
@@ -56,6 +57,7 @@ pub use self::{
     external::SwitchWriter,
     programs::Programs,
     read::PendingRead,
+    scratch::Scratch,
     write::PendingWrite,
 };
 use alfirk_bmv2::{

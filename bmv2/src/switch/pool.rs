@@ -1,5 +1,8 @@
 //! Pools of packet and frame buffers, which avoid allocations.
 
+use std::mem;
+use std::sync::Arc;
+
 use alfirk_packet_io::frame::SplitFrame;
 
 use crate::effects::Packet;
@@ -30,7 +33,38 @@ pub(crate) struct Pool {
     pub undefined: Vec<(u16, u64)>,
 }
 
+/// Memory of packets that are not in use, for switches with the same program: see
+/// [`Switch::exchange_packets`](crate::Switch::exchange_packets).
+#[derive(Debug, Default)]
+pub struct SparePackets {
+    /// The program whose constants the packets have; `None` before the first exchange.
+    program: Option<Arc<LoadedProgram>>,
+    #[allow(clippy::vec_box)]
+    packets: Vec<Box<Packet>>,
+    frames: Vec<SharedFrame>,
+}
+
 impl Pool {
+    /// Exchanges the buffers with `spare`, if these are for the same program. `program`: that of the switch.
+    pub fn exchange(&mut self, program: &Arc<LoadedProgram>, spare: &mut SparePackets) {
+        match &spare.program {
+            Some(of) if Arc::ptr_eq(of, program) => {}
+            // Another switch uses its program.
+            Some(of) if Arc::strong_count(of) > 1 => return,
+            _ => {
+                *spare = SparePackets {
+                    program: Some(program.clone()),
+                    ..SparePackets::default()
+                }
+            }
+        }
+        // Recorded packets have other initial values.
+        if !self.is_recorded && self.undefined.is_empty() {
+            mem::swap(&mut self.packets, &mut spare.packets);
+            mem::swap(&mut self.frames, &mut spare.frames);
+        }
+    }
+
     /// Returns a pool without buffers for a copy of the switch.
     pub fn fork(&self) -> Pool {
         Pool {

@@ -679,11 +679,14 @@ fn packets_that_leave_their_queues_together_have_the_same_effects() {
         let [mut alone, mut together, mut interpreted] =
             [(); 3].map(|()| switch_with_copies(&program));
         interpreted.set_trace(true);
+        // Packets of all switches in turn are in the same memory.
+        let mut spare = SparePackets::default();
         for a in 0..5 {
             let frame = [a, 7, 7, 7];
             let expected = all_effects(&mut alone, &frame);
             for switch in [&mut together, &mut interpreted] {
                 let mut fx = Effects::default();
+                switch.exchange_packets(&mut spare);
                 switch.ingress(0, &frame, 0, &mut fx);
                 let mut packets: VecDeque<Queued> = fx.enqueued.drain(..).collect();
                 while !packets.is_empty() {
@@ -695,6 +698,7 @@ fn packets_that_leave_their_queues_together_have_the_same_effects() {
                     stops += u32::from(sent.is_some() && !packets.is_empty());
                     packets.extend(fx.enqueued.drain(..));
                 }
+                switch.exchange_packets(&mut spare);
                 let sent = fx.output.into_iter();
                 let sent = sent.map(|output| (output.port, output.frame.into_bytes()));
                 let effects = (sent.collect::<Vec<_>>(), fx.dropped);

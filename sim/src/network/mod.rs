@@ -18,6 +18,7 @@ mod pfc;
 mod plane;
 mod ports;
 mod run_handle;
+mod scratch;
 mod switch;
 
 pub use build::{BuildError, Network};

@@ -17,6 +17,7 @@ use super::packet_traces::{PacketTraces, TracedPacket};
 use super::passes::PassRecorder;
 use super::plane::{FastPlane, NeedsPipeline, QueuedPacket};
 use super::ports::{NotQueued, PendingCharge, Ports};
+use super::scratch;
 use super::Ctx;
 use crate::engine::NodeId;
 
@@ -108,6 +109,19 @@ impl SwitchNode {
     /// Records all passes of packets through the pipelines from now on. The programs of the switch are loaded with notes.
     pub(super) fn record(&mut self, recorder: PassRecorder) {
         self.recorder = Some(recorder);
+    }
+
+    /// Exchanges the memory of the switch for that which all switches of this thread use in turn, or back. The fast data
+    /// plane does not need it.
+    fn exchange_scratch(&mut self) {
+        if self.uses_fast_plane {
+            return;
+        }
+        scratch::with(|scratch| {
+            self.server.exchange_scratch(&mut scratch.server);
+            std::mem::swap(&mut self.claimed, &mut scratch.claimed);
+            std::mem::swap(&mut self.sent, &mut scratch.sent);
+        });
     }
 
     /// Processes a received frame in the ingress pipeline.
@@ -254,7 +268,9 @@ impl SwitchNode {
 
     pub(super) fn on_idle(&mut self, port: u32, ctx: &mut Ctx<'_>) {
         self.ports.idle(port);
+        self.exchange_scratch();
         self.pump(ctx);
+        self.exchange_scratch();
     }
 
     pub(super) fn on_message(&mut self, from: NodeId, message: Message, ctx: &mut Ctx<'_>) {
@@ -317,6 +333,7 @@ impl SwitchNode {
         ctx: &mut Ctx<'_>,
     ) {
         self.ports.begin(pending_charge);
+        self.exchange_scratch();
         let watched = match ctx.wants_groups() {
             true => frame.destination(),
             false => None,
@@ -346,6 +363,7 @@ impl SwitchNode {
             self.run_ingress(port, frame, ctx.now());
         }
         self.pump(ctx);
+        self.exchange_scratch();
         if let Some(mcst_id) = watched {
             self.show_group(mcst_id, ctx);
         }

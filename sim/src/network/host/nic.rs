@@ -7,6 +7,7 @@ use alfirk_roce::rc::QueuePair;
 use super::{HostNode, PORT};
 use crate::frame::is_acknowledgement;
 use crate::network::message::Message;
+use crate::network::scratch;
 use crate::network::{Ctx, Fidelity};
 
 impl HostNode {
@@ -58,6 +59,10 @@ impl HostNode {
                     let room = self.host.silent_followers(rc);
                     ctx.expect_followers(&frame, u32::try_from(room).unwrap_or(u32::MAX));
                 }
+            }
+            if let Packet::Bytes(frame) = frame {
+                let buffer = frame.into_parts().0;
+                scratch::with(|scratch| scratch.server.recycle(buffer));
             }
             return;
         }
