@@ -52,21 +52,23 @@ impl Group {
         node * width..((node + 1) * width).min(self.constants.ports.len())
     }
 
-    /// The oldest PSN among `so_far` and the newest PSNs of the paths in a node. Of several paths with this PSN, it is that of
-    /// the last one, which is usually the last to acknowledge the next PSN: a packet is copied to the paths in their order. So
-    /// the ACKs of the others start no walk.
-    fn oldest_so_far(&self, node: usize, so_far: Option<PathPsn>) -> Option<PathPsn> {
+    /// Compares the newest PSNs of the paths in the search packet's node. Of several paths with the oldest PSN, the last one is
+    /// usually the last to acknowledge the next PSN, since a packet is copied to the paths in their order. It becomes the
+    /// trigger path, so the ACKs of the others start no walk.
+    fn compare(&self, search: &mut MinSearch) {
         let space = self.space();
-        self.paths_of(node).fold(so_far, |oldest, path| {
+        for path in self.paths_of(search.node) {
             let candidate = self.leaves.path_psn(path);
-            match oldest {
-                Some(oldest) if !candidate.is_before(oldest, space) => {
-                    let is_equal = candidate.psn == oldest.psn && !candidate.by_sender;
-                    Some(if is_equal { candidate } else { oldest })
-                }
-                _ => Some(candidate),
+            let is_oldest = (search.oldest).is_none_or(|oldest| candidate.is_before(oldest, space));
+            let is_as_old = (search.oldest)
+                .is_some_and(|oldest| candidate.psn == oldest.psn && !candidate.by_sender);
+            if is_oldest {
+                search.oldest = Some(candidate);
             }
-        })
+            if is_oldest || is_as_old {
+                search.last = Some(path);
+            }
+        }
     }
 
     fn is_walk_alive(&self, now: u64) -> bool {
@@ -110,6 +112,7 @@ impl Group {
         Some(MinSearch {
             probe: Some(probe),
             oldest: None,
+            last: None,
             node: 0,
             skipped_node: None,
             start: now,
@@ -136,7 +139,8 @@ impl Group {
         }
         let seen = from_path / self.constants.config.paths_per_pass;
         let oldest = (self.leaves).oldest(self.space(), self.paths_of(seen), None);
-        self.walk.trigger = oldest.map(|oldest_path| oldest_path.path);
+        let last = oldest.map(|oldest_path| oldest_path.path);
+        self.walk.trigger = last;
         let node = usize::from(seen == 0);
         match oldest {
             Some(oldest_path) if node >= self.nodes() => {
@@ -149,6 +153,7 @@ impl Group {
                 WalkStep::Recirculate(MinSearch {
                     probe: None,
                     oldest,
+                    last,
                     node,
                     skipped_node: Some(seen),
                     start: now,
@@ -164,8 +169,8 @@ impl Group {
             Some(busy) if busy.start == search.start => busy,
             _ => return WalkStep::Idle,
         };
-        search.oldest = self.oldest_so_far(search.node, search.oldest);
-        self.walk.trigger = search.oldest.map(|oldest_path| oldest_path.path);
+        self.compare(&mut search);
+        self.walk.trigger = search.last;
         search.node += 1;
         if search.skipped_node == Some(search.node) {
             search.node += 1;
@@ -180,6 +185,7 @@ impl Group {
                 self.start_walk(now);
                 search = MinSearch {
                     oldest: None,
+                    last: None,
                     node: 0,
                     skipped_node: None,
                     start: now,

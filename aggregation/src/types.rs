@@ -207,6 +207,8 @@ pub struct MinSearch {
     pub probe: Option<(Port, Point)>,
     /// The oldest PSN among the paths compared so far; `None` before the first comparison.
     pub oldest: Option<PathPsn>,
+    /// The last path compared so far that has the oldest PSN; `None` before the first comparison.
+    pub last: Option<usize>,
     /// Index of the next node (a few consecutive paths) to compare. Node `n` is the `paths_per_pass` paths from `n *
     /// paths_per_pass` on.
     pub node: usize,

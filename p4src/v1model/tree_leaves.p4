@@ -19,11 +19,11 @@
     } else { \
         leaf_3.call; \
     }
-// Takes the word of a child that comes before `word` by the macro `comes_before`, unless the child is in the bit mask `skipped`.
-#define LEAF_COMPARE(child, number, last, comes_before) \
+// Takes the word of a child that is older than `word`, unless the child is in the bit mask `skipped`.
+#define LEAF_COMPARE(child, number, last) \
     if (skipped[number:number] == 0) { \
         child.read(sibling, node); \
-        if (comes_before(sibling, word)) { \
+        if (WORD_LT(sibling, word)) { \
             word = sibling; \
             oldest = path[7:2] ++ last; \
         } \
@@ -65,10 +65,10 @@ control TreeLeaves(inout metadata_t meta, in TreeOp op, in bit<4> absent, inout 
             OWN_LEAF(path, write(node, word))
         }
         skipped = absent | (4w1 << path[1:0]);
-        LEAF_COMPARE(leaf_0, 0, 2w0, WORD_LT)
-        LEAF_COMPARE(leaf_1, 1, 2w1, WORD_LT)
-        LEAF_COMPARE(leaf_2, 2, 2w2, WORD_LT)
-        LEAF_COMPARE(leaf_3, 3, 2w3, WORD_LT)
+        LEAF_COMPARE(leaf_0, 0, 2w0)
+        LEAF_COMPARE(leaf_1, 1, 2w1)
+        LEAF_COMPARE(leaf_2, 2, 2w2)
+        LEAF_COMPARE(leaf_3, 3, 2w3)
     }
 }
 

@@ -171,9 +171,9 @@ class WalkRecirculatesOnlyWhenTheSlowestPathAdvances(TreeNeitherRecirculatesNorP
 
     def runTest(self) -> None:
         by_path = sorted(self.receivers, key=self.ports.index)
-        # The first ACK starts a walk, which finds that the first path is the slowest. ACKs of other paths
-        # start no walk; that of the slowest path starts the second. Each walk visits the other leaf nodes.
-        for port in reversed(by_path):
+        # The first ACK starts a walk, which finds that the other paths are the slowest. Of these, only the
+        # ACK of the last one starts another. Each walk visits the other leaf nodes.
+        for port in by_path:
             self.exchange(port, self.report(port, 0).frame())
         rounds = 2 * (self.group.leaf_nodes - 1)
         recirculated = {Work.RECIRCULATIONS: rounds} if rounds else {}

@@ -26,11 +26,21 @@
 #ifndef ALFIRK_OPTIONAL_MIN_PSN_WALK_P4
 #define ALFIRK_OPTIONAL_MIN_PSN_WALK_P4
 
-// Whether the PSN of word `a` is not after that of `b`. A path that has sent the PSN comes after one that has acknowledged it.
-#define WORD_LE(a, b) (WORD_LT(a, b) || (WORD_PSN(a) == WORD_PSN(b) && WORD_PATH(a) != PATH_OF_SENDER))
+// Compares the word of a child as LEAF_COMPARE does, and takes its path also if it has acknowledged the same PSN as `word`.
+#define WALK_COMPARE(child, number, last) \
+    if (skipped[number:number] == 0) { \
+        child.read(sibling, node); \
+        if (WORD_PSN(sibling) == WORD_PSN(word) && WORD_PATH(sibling) != PATH_OF_SENDER) { \
+            oldest = path[7:2] ++ last; \
+        } \
+        if (WORD_LT(sibling, word)) { \
+            word = sibling; \
+            oldest = path[7:2] ++ last; \
+        } \
+    }
 
-// The leaf node that a search packet visits. Returns in `word` and `oldest` the oldest word of the nodes visited so far, and the
-// path of that word.
+// The leaf node that a search packet visits. Returns in `word` the oldest word of the nodes visited so far, and in `oldest` the
+// last path with its PSN.
 control NextLeaf(inout metadata_t meta, out word_t word, out path_t oldest) {
     bit<32> node;
     path_t path;
@@ -60,14 +70,14 @@ control NextLeaf(inout metadata_t meta, out word_t word, out path_t oldest) {
             oldest = path;
             skipped = skipped | 1;
         }
-        LEAF_COMPARE(leaf_0, 0, 2w0, WORD_LE)
-        LEAF_COMPARE(leaf_1, 1, 2w1, WORD_LE)
-        LEAF_COMPARE(leaf_2, 2, 2w2, WORD_LE)
-        LEAF_COMPARE(leaf_3, 3, 2w3, WORD_LE)
+        WALK_COMPARE(leaf_0, 0, 2w0)
+        WALK_COMPARE(leaf_1, 1, 2w1)
+        WALK_COMPARE(leaf_2, 2, 2w2)
+        WALK_COMPARE(leaf_3, 3, 2w3)
     }
 }
 
-// `word` and `oldest`: oldest word, and its path, of the packet's own node (ACK, NAK), or of the nodes visited so far (search
+// `word` and `oldest`: oldest word, and its path, of the packet's own node (ACK, NAK), or as NextLeaf returns them (search
 // packet). `now`: ingress timestamp in microseconds. Sets `search`.
 control MinPsnWalk(in headers_t hdr, inout metadata_t meta, in word_t word, in path_t oldest, in bit<48> now,
                    in minimum_t minimum) {
