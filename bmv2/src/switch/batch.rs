@@ -83,7 +83,7 @@ impl Processor<'_> {
             };
             let sent = fx.output.len();
             let recirculated = self.end_egress(&mut packet, port, headers, false, out, fx);
-            self.recirculate(recirculated, now, fx);
+            self.recirculate(recirculated, None, now, fx);
             if has_more(fx) {
                 stopped = Some(sent);
                 break;

@@ -81,13 +81,13 @@ impl<'a> Processor<'a> {
             self.run_egress(&mut packet, to, now, empty_queue(now), true, fx)
         });
         self.pool.recycle(packet);
-        self.recirculate_directly(recirculated, direct, now, fx);
+        self.recirculate(recirculated, direct, now, fx);
     }
 
     /// Runs ingress on a recirculated packet, if there is one. It passes egress at once again, unless it has recirculated often
-    /// or other packets wait. `direct`: the direct ports, if it may.
+    /// or other packets wait. `direct`: the direct ports; `None` if it must be enqueued.
     #[inline]
-    pub(super) fn recirculate_directly(
+    pub(super) fn recirculate(
         &mut self,
         packet: Option<Box<Packet>>,
         direct: Option<&'a DirectPorts>,
@@ -141,7 +141,7 @@ impl<'a> Processor<'a> {
                         Some((port, headers, out)) => {
                             let recirculated =
                                 self.end_egress(packet, port, headers, false, out, fx);
-                            self.recirculate(recirculated, now, fx);
+                            self.recirculate(recirculated, None, now, fx);
                         }
                         None => break,
                     },
@@ -225,7 +225,7 @@ impl<'a> Processor<'a> {
         set(&mut packet.words, self.program.intrinsic.egress_rid, rid);
         let to = (port, priority);
         let recirculated = self.run_egress(packet, to, now, empty_queue(now), is_last, fx);
-        self.recirculate(recirculated, now, fx);
+        self.recirculate(recirculated, None, now, fx);
     }
 }
 

@@ -64,16 +64,8 @@ impl Processor<'_> {
         } = queued;
         let mut packet = self.take(packet);
         let recirculated = self.run_egress(&mut packet, (port, priority), now, queue, true, fx);
-        self.recirculate(recirculated, now, fx);
+        self.recirculate(recirculated, None, now, fx);
         self.pool.recycle(packet);
-    }
-
-    /// Runs ingress on a recirculated packet, if there is one.
-    #[inline]
-    pub(super) fn recirculate(&mut self, packet: Option<Box<Packet>>, now: u64, fx: &mut Effects) {
-        if let Some(packet) = packet {
-            self.ingress(packet, now, fx);
-        }
     }
 
     /// Runs egress and deparser, and the decisions at the end of egress, on a packet for a port and a priority. `is_last`: the
@@ -147,7 +139,7 @@ impl Processor<'_> {
         let payload = *payload;
         let intrinsic = &self.program.intrinsic;
         let frame = frame.get_or_insert_default();
-        let out = match (headers, own_frame(frame, is_last)) {
+        let mut out = match (headers, own_frame(frame, is_last)) {
             #[cfg(feature = "jit")]
             (Deparsed::InPlace, Some(frame)) => frame.take(out),
             #[cfg(feature = "jit")]
@@ -162,7 +154,6 @@ impl Processor<'_> {
                 frame.copy_with_headers(payload, &self.state.headers[..length], out)
             }
         };
-        let mut out = out;
         if ctx.truncate != NOT_TRUNCATED {
             out.truncate(usize::try_from(ctx.truncate).unwrap_or(usize::MAX));
         }

@@ -46,7 +46,7 @@ impl Processor<'_> {
                 packet.payload = payload;
                 let recirculated = self.end_egress(&mut packet, port, headers, true, out, fx);
                 self.pool.recycle(packet);
-                return self.recirculate_directly(recirculated, Some(direct), now, fx);
+                return self.recirculate(recirculated, Some(direct), now, fx);
             }
         }
         packet.payload = payload;
