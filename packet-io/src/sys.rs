@@ -112,16 +112,26 @@ pub(crate) fn mtu(fd: &OwnedFd, interface: u32) -> io::Result<usize> {
 /// Returns a property of an interface that an `ETHTOOL_G...` command reads as an `ethtool_value`. `fd` is any socket.
 pub(crate) fn ethtool(fd: &OwnedFd, interface: u32, command: EthtoolValue) -> io::Result<u32> {
     let mut value = [command as u32, 0];
+    // SAFETY: the command requires an ethtool_value, which is two numbers of 32 bits.
+    unsafe { call_ethtool(fd, interface, &mut value) }?;
+    Ok(value[1])
+}
+
+/// Calls an ethtool command on an interface. `fd` is any socket.
+///
+/// # Safety
+/// `value` begins with the number of a command, and has the layout that this command requires.
+unsafe fn call_ethtool<T>(fd: &OwnedFd, interface: u32, value: &mut T) -> io::Result<()> {
     let mut request = interface_request(fd, interface)?;
-    request.ifr_ifru.ifru_data = ptr::from_mut(&mut value).cast();
-    // SAFETY: SIOCETHTOOL takes an ifreq with a name and a pointer, here to an ethtool_value, as the command requires.
+    request.ifr_ifru.ifru_data = ptr::from_mut(value).cast();
+    // SAFETY: SIOCETHTOOL takes an ifreq with a name and a pointer to a value, as the caller promises.
     unsafe {
         ioctl(
             fd,
             Updater::<{ libc::SIOCETHTOOL as Opcode }, _>::new(&mut request),
         )?
     };
-    Ok(value[1])
+    Ok(())
 }
 
 /// Commands of [`ethtool`].
@@ -141,15 +151,8 @@ pub(crate) fn has_driver(fd: &OwnedFd, interface: u32, name: &str) -> io::Result
         driver: [0; 32],
         others: [0; 160],
     };
-    let mut request = interface_request(fd, interface)?;
-    request.ifr_ifru.ifru_data = ptr::from_mut(&mut info).cast();
-    // SAFETY: SIOCETHTOOL takes an ifreq with a name and a pointer, here to an ethtool_drvinfo, as the command requires.
-    unsafe {
-        ioctl(
-            fd,
-            Updater::<{ libc::SIOCETHTOOL as Opcode }, _>::new(&mut request),
-        )?
-    };
+    // SAFETY: the command requires an ethtool_drvinfo.
+    unsafe { call_ethtool(fd, interface, &mut info) }?;
     let driver = info.driver.split(|byte| *byte == 0).next();
     Ok(driver == Some(name.as_bytes()))
 }
