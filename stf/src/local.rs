@@ -169,7 +169,7 @@ impl Local {
 impl Target for Local {
     type Error = Infallible;
 
-    fn send(&mut self, port: u32, data: &[u8], packets: &mut Packets) -> Result<(), String> {
+    async fn send(&mut self, port: u32, data: &[u8], packets: &mut Packets) -> Result<(), String> {
         self.now += STEP_NS;
         self.server.frame_in(port, data, self.now);
         self.drain(packets)

@@ -50,7 +50,7 @@ pub(crate) async fn command<T: Target>(
         Command::Or => packets.or(line.number),
         Command::Packet { port, data } => {
             packets.sent(*port);
-            control.target().send(*port, data, packets)
+            control.target().send(*port, data, packets).await
         }
         Command::Expect { port, data } => {
             packets.expect(*port, line.number, data.clone());

@@ -16,13 +16,14 @@ pub trait Target {
     /// Error of a lost connection to the switch, after which nothing can be received.
     type Error;
 
-    /// Sends a packet into a port. Packets that leave are added to `packets` now, or by the next [`Target::settle`].
+    /// Sends a packet into a port, after all that were sent before. Packets that leave are added to `packets` now, or by
+    /// the next [`Target::settle`].
     ///
     /// # Errors
     /// The reason why the packet cannot be sent.
-    fn send(&mut self, port: u32, data: &[u8], packets: &mut Packets) -> Result<(), String>;
+    async fn send(&mut self, port: u32, data: &[u8], packets: &mut Packets) -> Result<(), String>;
 
-    /// Waits until all packets in the switch have left it.
+    /// Waits until all packets in the switch have left it, and adds them to `packets`.
     ///
     /// # Errors
     /// When nothing can be received any more.

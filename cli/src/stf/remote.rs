@@ -41,8 +41,8 @@ pub struct Remote {
     /// Keeps the P4Runtime stream open, so that this client stays the primary one.
     _requests: mpsc::Sender<StreamMessageRequest>,
     _process: Process,
-    /// Whether a packet has been sent since the switch was last idle.
-    has_sent: bool,
+    /// Port of the last packet sent since the switch was last idle.
+    sent_to: Option<u32>,
 }
 
 impl Remote {
@@ -106,37 +106,53 @@ impl Remote {
             client,
             _requests: requests,
             _process: process,
-            has_sent: false,
+            sent_to: None,
         })
+    }
+}
+
+impl Remote {
+    /// Receives packets until the switch is idle. Waits for expected packets up to `limit`.
+    async fn receive(&mut self, packets: &mut Packets, limit: Duration) -> Result<(), Failure> {
+        let start = tokio::time::Instant::now();
+        let mut last_received = start;
+        loop {
+            if self.receive_arrived(packets)? {
+                last_received = tokio::time::Instant::now();
+            }
+            let patient = !packets.are_complete() && start.elapsed() < limit;
+            if !patient && last_received.elapsed() >= IDLE_TIME {
+                return Ok(());
+            }
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
+    }
+
+    /// Receives the packets that have arrived; returns whether there were any.
+    fn receive_arrived(&mut self, packets: &mut Packets) -> Result<bool, Failure> {
+        self.veth
+            .receive(|port, frame| packets.received(port, frame.to_vec()))
     }
 }
 
 impl Target for Remote {
     type Error = Failure;
 
-    fn send(&mut self, port: u32, data: &[u8], _: &mut Packets) -> Result<(), String> {
-        self.has_sent = true;
+    async fn send(&mut self, port: u32, data: &[u8], packets: &mut Packets) -> Result<(), String> {
+        // A switch can receive from its ports in another order than that of the packets.
+        if self.sent_to.is_some_and(|last| last != port) {
+            let received = self.receive(packets, Duration::ZERO).await;
+            received.map_err(|error| error.message())?;
+        }
+        self.sent_to = Some(port);
         self.veth.send(port, data)
     }
 
     async fn settle(&mut self, packets: &mut Packets) -> Result<(), Failure> {
-        if !std::mem::take(&mut self.has_sent) {
-            return Ok(());
-        }
-        let start = tokio::time::Instant::now();
-        let mut last_received = start;
-        loop {
-            if self
-                .veth
-                .receive(|port, frame| packets.received(port, frame.to_vec()))?
-            {
-                last_received = tokio::time::Instant::now();
-            }
-            let patient = !packets.are_complete() && start.elapsed() < EXPECTED_LIMIT;
-            if !patient && last_received.elapsed() >= IDLE_TIME {
-                return Ok(());
-            }
-            tokio::time::sleep(POLL_INTERVAL).await;
+        match self.sent_to.take() {
+            Some(_) => self.receive(packets, EXPECTED_LIMIT).await,
+            // Late packets, as those that leave during a `wait`.
+            None => self.receive_arrived(packets).map(drop),
         }
     }
 
