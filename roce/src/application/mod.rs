@@ -52,7 +52,8 @@ pub enum CommandError {
 /// The application of one host. All times are in nanoseconds of the driver's clock.
 #[derive(Default)]
 pub struct Application {
-    members: BTreeMap<TransferId, Member>,
+    /// Boxed, since a map has space for several, and most hosts have one.
+    members: BTreeMap<TransferId, Box<Member>>,
     registrar: Registrar,
     /// Endpoint of a group of datagrams whose members acknowledge along a binomial tree; `None` if the host is in no such
     /// group. Transfers have endpoints of their own.
@@ -86,7 +87,7 @@ impl Application {
             transfer,
             has_reported_end: false,
         };
-        self.members.insert(id, member);
+        self.members.insert(id, Box::new(member));
         Ok(endpoints)
     }
 
@@ -204,7 +205,7 @@ impl Application {
 
     fn member_mut(&mut self, id: TransferId) -> Result<&mut Member, CommandError> {
         let member = self.members.get_mut(&id);
-        member.ok_or(CommandError::NoTransfer(id))
+        member.map(Box::as_mut).ok_or(CommandError::NoTransfer(id))
     }
 
     // ---- Groups of datagrams ----
@@ -325,7 +326,8 @@ impl Application {
                 endpoint.handle_timeout(host, now);
             }
         }
-        for Member { transfer, .. } in self.members.values_mut() {
+        for member in self.members.values_mut() {
+            let transfer = &mut member.transfer;
             if is_due(transfer.poll_timeout()) {
                 transfer.handle_timeout(host, now);
             }
