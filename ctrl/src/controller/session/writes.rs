@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::vec;
 
 use alfirk_p4runtime::p4::v1::{update, Update, WriteRequest};
 use alfirk_p4runtime::{Code, Status};
@@ -17,7 +18,8 @@ pub(super) type EndedTasks = Vec<(TaskId, Result<(), SwitchError>)>;
 /// Queue of updates for a switch.
 #[derive(Debug, Default)]
 pub(super) struct Writes {
-    queue: VecDeque<(TaskId, Update)>,
+    /// Updates of each task that are not sent yet, at least one.
+    queue: VecDeque<(TaskId, vec::IntoIter<Update>)>,
     in_flight: Option<InFlight>,
     tasks: BTreeMap<TaskId, WriteTask>,
 }
@@ -48,7 +50,7 @@ impl Writes {
             error: None,
         };
         self.tasks.insert(id, task);
-        self.queue.extend(updates.into_iter().map(|u| (id, u)));
+        self.queue.push_back((id, updates.into_iter()));
     }
 
     /// Returns the next call, if none is pending and updates are queued. `body`: the call without updates.
@@ -62,8 +64,17 @@ impl Writes {
         if self.in_flight.is_some() || self.queue.is_empty() {
             return None;
         }
-        let count = self.queue.len().min(limit.max(1));
-        let (tasks, updates) = self.queue.drain(..count).unzip();
+        let limit = limit.max(1);
+        let (mut tasks, mut updates) = (Vec::new(), Vec::new());
+        while let Some((task, queued)) = self.queue.front_mut() {
+            updates.extend(queued.by_ref().take(limit - updates.len()));
+            tasks.resize(updates.len(), *task);
+            if queued.as_slice().is_empty() {
+                self.queue.pop_front();
+            } else {
+                break;
+            }
+        }
         let body = Arc::new(WriteRequest { updates, ..body() });
         self.in_flight = Some(InFlight {
             request,
@@ -129,7 +140,7 @@ impl Writes {
                 // The entry exists with other content: some servers keep replication entries when a pipeline is loaded.
                 let mut update = update.clone();
                 update.set_type(update::Type::Modify);
-                self.queue.push_front((task, update));
+                self.queue.push_front((task, vec![update].into_iter()));
                 continue;
             }
             let gone = verb == UpdateKind::Delete && code == Code::NotFound;
