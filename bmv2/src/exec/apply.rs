@@ -170,7 +170,7 @@ pub(crate) fn look_up(
                     .count_apply(table, false, Some(action.action));
                 return (Some(enter(program, phv, action)), action.next);
             }
-            match &tables.default_target {
+            match tables.default_target.as_deref() {
                 Some(target) => (false, target),
                 None => {
                     state.coverage.count_apply(table, false, None);

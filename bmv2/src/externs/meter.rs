@@ -134,21 +134,24 @@ impl Meter {
     }
 }
 
-/// The cells of one meter array. Memory is allocated up to the last cell that was configured or used: programs declare
-/// arrays for the largest network they support.
+/// Number of cells per page.
+const PAGE: usize = 64;
+
+/// The cells of one meter array. Programs declare arrays for the largest network they support, so memory is allocated by
+/// pages, when a cell of a page is first configured or used.
 #[derive(Clone, Debug)]
 pub(crate) struct MeterCells {
     /// Number of cells of the array.
     size: usize,
-    /// The first cells; the others have no configuration.
-    cells: Vec<Meter>,
+    /// The first pages, each with all of its cells or none. Cells of other pages have no configuration.
+    pages: Vec<Vec<Meter>>,
 }
 
 impl MeterCells {
     pub(crate) fn new(size: usize) -> MeterCells {
         MeterCells {
             size,
-            cells: Vec::new(),
+            pages: Vec::new(),
         }
     }
 
@@ -160,26 +163,33 @@ impl MeterCells {
     /// Returns the rates of a cell; `None` for an index beyond the array.
     pub(crate) fn config(&self, index: u64) -> Option<Option<MeterConfig>> {
         let index = self.position(index)?;
-        Some(self.cells.get(index).and_then(Meter::config))
+        let page = self.pages.get(index / PAGE);
+        let cell = page.and_then(|page| page.get(index % PAGE));
+        Some(cell.and_then(Meter::config))
     }
 
     /// Returns a cell to meter a packet or to set its rates; `None` for an index beyond the array.
     pub(crate) fn get_mut(&mut self, index: u64) -> Option<&mut Meter> {
         let index = self.position(index)?;
-        if self.cells.len() <= index {
-            self.cells.resize_with(index + 1, Meter::default);
+        if self.pages.len() <= index / PAGE {
+            self.pages.resize_with(index / PAGE + 1, Vec::new);
         }
-        self.cells.get_mut(index)
+        let page = self.pages.get_mut(index / PAGE)?;
+        if page.is_empty() {
+            page.resize_with(PAGE, Meter::default);
+        }
+        page.get_mut(index % PAGE)
     }
 
     /// Sets the rates of all cells, or removes them.
     pub(crate) fn fill(&mut self, config: Option<MeterConfig>, now_us: u64) {
-        self.cells.clear();
+        self.pages.clear();
         if config.is_some() {
-            self.cells.resize_with(self.size, Meter::default);
-        }
-        for cell in &mut self.cells {
-            cell.configure(config, now_us);
+            for index in 0..self.size as u64 {
+                if let Some(cell) = self.get_mut(index) {
+                    cell.configure(config, now_us);
+                }
+            }
         }
     }
 
@@ -194,27 +204,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_are_allocated_up_to_the_last_one_in_use() {
+    fn pages_are_allocated_when_a_cell_is_first_configured() {
         let config = MeterConfig {
             cir: 1,
             cburst: 1,
             pir: 2,
             pburst: 2,
         };
-        let mut cells = MeterCells::new(100);
-        assert_eq!((cells.len(), cells.cells.len()), (100, 0));
-        assert_eq!(cells.config(99), Some(None));
-        assert_eq!(cells.config(100), None);
-        assert!(cells.get_mut(100).is_none());
-        cells.get_mut(7).unwrap().configure(Some(config), 0);
-        assert_eq!(cells.cells.len(), 8);
-        assert_eq!(cells.config(7), Some(Some(config)));
-        assert_eq!(cells.config(6), Some(None));
+        let cells_in_use = |cells: &MeterCells| cells.pages.iter().flatten().count();
+        let mut cells = MeterCells::new(1000);
+        assert_eq!((cells.len(), cells_in_use(&cells)), (1000, 0));
+        assert_eq!(cells.config(999), Some(None));
+        assert_eq!(cells.config(1000), None);
+        assert!(cells.get_mut(1000).is_none());
+        cells.get_mut(200).unwrap().configure(Some(config), 0);
+        assert_eq!(cells_in_use(&cells), PAGE);
+        assert_eq!(cells.config(200), Some(Some(config)));
+        for unconfigured in [0, 199, 999] {
+            assert_eq!(cells.config(unconfigured), Some(None));
+        }
         cells.fill(Some(config), 0);
-        assert_eq!(cells.config(99), Some(Some(config)));
+        assert_eq!(cells.config(999), Some(Some(config)));
         cells.fill(None, 0);
-        assert_eq!(cells.config(7), Some(None));
-        assert!(cells.cells.is_empty());
+        assert_eq!(cells.config(200), Some(None));
+        assert_eq!(cells_in_use(&cells), 0);
     }
 
     #[test]

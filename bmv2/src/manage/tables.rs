@@ -522,7 +522,8 @@ impl Switch {
             Some(other) => (None, Some(other)),
             None => (t.initial_default(program), None),
         };
-        let old = std::mem::replace(&mut state.tables[at].default_target, indirect.clone());
+        let default_target = indirect.clone().map(Box::new);
+        let old = std::mem::replace(&mut state.tables[at].default_target, default_target);
         state.tables[at].default = direct;
         if let Some(profile) = t.profile.map(usize::from) {
             if let Some(new) = indirect {
@@ -549,7 +550,7 @@ impl Switch {
         let direct = entries.default.clone().map(Target::Action);
         Ok(direct
             .as_ref()
-            .or(entries.default_target.as_ref())
+            .or(entries.default_target.as_deref())
             .map(|t| t.to_entry_target(program)))
     }
 

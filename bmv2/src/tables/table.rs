@@ -143,10 +143,10 @@ pub(crate) struct TableState {
     /// Whether the control plane cannot change the entries.
     pub is_fixed: bool,
     pub default: Option<ActionRef>,
-    /// Default member or group of an indirect table; `None` if none is set.
-    pub default_target: Option<Target>,
+    /// Default member or group of an indirect table; `None` if none is set. Boxed, since most tables have none.
+    pub default_target: Option<Box<Target>>,
     /// Bits of each key field that are compared, in a table of exact keys; `None` for all.
-    masks: Option<Vec<Words>>,
+    masks: Option<Box<[Words]>>,
     /// Number of bytes that the direct meter adds to the length of a packet.
     meter_adjustment: i32,
 }
@@ -197,7 +197,7 @@ impl TableState {
     /// Sets the bits of each key field that are compared. The table has no entries, and all its keys are exact.
     pub(crate) fn set_masks(&mut self, masks: Vec<Words>) {
         self.entries = None;
-        self.masks = Some(masks);
+        self.masks = Some(masks.into());
     }
 
     /// Returns the bits of each key field that are compared; `None` for all.
@@ -207,7 +207,7 @@ impl TableState {
 
     /// Removes the bits that are not compared from the keys of an entry.
     pub(crate) fn masked(&self, mut keys: Vec<NewKey>) -> Vec<NewKey> {
-        for (key, mask) in keys.iter_mut().zip(self.masks.iter().flatten()) {
+        for (key, mask) in keys.iter_mut().zip(self.masks().into_iter().flatten()) {
             let words = key.value.iter_mut().zip(mask);
             words.for_each(|(word, mask)| *word &= mask);
             key.mask.clone_from(mask);
@@ -712,7 +712,7 @@ impl TableState {
             entries.hot.iter_mut()
         });
         let targets = hot.into_iter().flatten().map(|entry| &mut entry.target);
-        for target in targets.chain(&mut self.default_target) {
+        for target in targets.chain(self.default_target.as_deref_mut()) {
             if let Target::Action(action) = target {
                 action.relink(program);
                 action.next = table.next_on_hit(action.action).unwrap_or(table.after_miss);
