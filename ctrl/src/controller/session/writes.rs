@@ -66,14 +66,21 @@ impl Writes {
         }
         let limit = limit.max(1);
         let (mut tasks, mut updates) = (Vec::new(), Vec::new());
-        while let Some((task, queued)) = self.queue.front_mut() {
-            updates.extend(queued.by_ref().take(limit - updates.len()));
-            tasks.resize(updates.len(), *task);
-            if queued.as_slice().is_empty() {
-                self.queue.pop_front();
-            } else {
+        while let Some((task, mut queued)) = self.queue.pop_front() {
+            let free = limit - updates.len();
+            if queued.len() > free {
+                updates.extend(queued.by_ref().take(free));
+                tasks.resize(updates.len(), task);
+                self.queue.push_front((task, queued));
                 break;
             }
+            if updates.is_empty() {
+                // Reuses the memory of the first task's list.
+                updates = queued.collect();
+            } else {
+                updates.extend(queued);
+            }
+            tasks.resize(updates.len(), task);
         }
         let body = Arc::new(WriteRequest { updates, ..body() });
         self.in_flight = Some(InFlight {
