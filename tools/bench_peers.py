@@ -42,15 +42,18 @@ class Times:
 
     interpreter: float
     compiled: float
+    #: Copies that the switch sends of a received frame.
+    copies: int = 1
 
     def least(self, other: Times) -> Times:
         """Return the lesser times of two turns."""
-        return Times(min(self.interpreter, other.interpreter), min(self.compiled, other.compiled))
+        least = min(self.interpreter, other.interpreter), min(self.compiled, other.compiled)
+        return Times(*least, self.copies)
 
     def __str__(self) -> str:
-        return (
-            f"{self.interpreter:.0f} ns interpreted, {self.compiled:.0f} ns compiled, {rate(self.compiled)}"
-        )
+        each = f" ({self.compiled / self.copies:.0f} for each copy)" if self.copies > 1 else ""
+        compiled = f"{self.compiled:.0f} ns compiled{each}"
+        return f"{self.interpreter:.0f} ns interpreted, {compiled}, {rate(self.compiled)}"
 
 
 def parse(output: str) -> tuple[dict[str, Times], dict[str, str]]:
@@ -61,7 +64,7 @@ def parse(output: str) -> tuple[dict[str, Times], dict[str, str]]:
         if "remark" in result:
             remarks[result["case"]] = result["remark"]
         else:
-            times[result["case"]] = Times(result["interpreter_ns"], result["compiled_ns"])
+            times[result["case"]] = Times(result["interpreter_ns"], result["compiled_ns"], result["copies"])
     return times, remarks
 
 

@@ -129,6 +129,7 @@ fn data(engine: Engine, receivers: u32) -> Work {
     assert_eq!(out.len() as u32, receivers, "copies for the receivers");
     Work {
         items: ROUNDS.into(),
+        copies: receivers as usize,
         pass: Box::new(move || {
             group.start();
             data.iter().for_each(|data| group.pass(1, data));
@@ -147,6 +148,7 @@ fn feedback(engine: Engine, receivers: u32, min_psn: u64) -> Work {
     let data = [1000, 1000 + ROUNDS].map(|psn| roce(host(0), 1, psn, &[0x5a; 64]));
     Work {
         items: acks.len() as u64,
+        copies: 1,
         pass: Box::new(move || {
             group.start();
             data.iter().for_each(|data| group.pass(1, data));

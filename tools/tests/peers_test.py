@@ -58,7 +58,7 @@ def flat_arrays_select_the_longest_prefix() -> None:
 
 def results_of_a_benchmark_are_times_and_remarks() -> None:
     lines = (
-        '{"case":"route","interpreter_ns":235.5,"compiled_ns":120.0}\n'
+        '{"case":"route","copies":1,"interpreter_ns":235.5,"compiled_ns":120.0}\n'
         '{"case":"SAI P4","remark":"NOT RUN: set SONIC_PINS"}\n'
     )
     assert bench_peers.parse(lines) == (
@@ -69,11 +69,13 @@ def results_of_a_benchmark_are_times_and_remarks() -> None:
 
 def least_times_of_all_turns_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
     theirs = iter((150.0, 100.0, 130.0))
-    ours = iter((Times(300, 90), Times(250, 50), Times(260, 80)))
-    bench_peers.compare("route", Times(400, 200), [Peer("SWX", lambda: next(theirs))], lambda: next(ours))
+    ours = iter((Times(300, 90, 2), Times(250, 50, 2), Times(260, 80, 2)))
+    bench_peers.compare(
+        "multicast", Times(400, 200, 2), [Peer("SWX", lambda: next(theirs))], lambda: next(ours)
+    )
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert lines == [
-        "route 250 ns interpreted, 50 ns compiled, 20 M packets/s",
+        "multicast 250 ns interpreted, 50 ns compiled (25 for each copy), 20 M packets/s",
         "SWX 100 ns, 10 M packets/s (alfirk 50 ns, 0.50 of it)",
     ]
 

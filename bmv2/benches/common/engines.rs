@@ -12,6 +12,8 @@ const TURN_NS: u64 = 10_000_000;
 pub struct Work {
     /// Number of frames that one call processes.
     pub items: u64,
+    /// Number of copies that the switch sends of each of them; 1 if it does not copy them.
+    pub copies: usize,
     pub pass: Box<dyn FnMut()>,
 }
 
@@ -24,6 +26,7 @@ pub fn frames(mut switch: Switch, frames: Vec<(u32, Vec<u8>)>, copies: usize) ->
     let (mut fx, mut waiting) = (Effects::default(), Vec::<Queued>::new());
     Work {
         items: frames.len() as u64,
+        copies,
         pass: Box::new(move || {
             for (port, frame) in &frames {
                 pass(&mut switch, &mut fx, &mut waiting, *port, frame);
@@ -81,9 +84,10 @@ impl Report {
             }
         }
         let [interpreter, compiled] = times;
+        let copies = works[0].copies;
         if self.is_json {
             let result = serde_json::json!({
-                "case": case, "interpreter_ns": interpreter, "compiled_ns": compiled,
+                "case": case, "copies": copies, "interpreter_ns": interpreter, "compiled_ns": compiled,
             });
             println!("{result}");
         } else {
