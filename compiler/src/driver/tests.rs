@@ -620,6 +620,35 @@ fn unsupported_constructs_are_reported_with_their_position() {
 }
 
 #[test]
+fn results_of_externs_of_other_targets_are_refused_where_they_are_used() {
+    for body in [
+        "apply { hdr.h.a = f(1); }",
+        "O() o; apply { hdr.h.a = o.read(f(2)) + 1; }",
+        "apply { if (f(hdr.h.a) == 3) { mark_to_drop(sm); } }",
+        "apply { switch (f(hdr.h.a)) { 1: { mark_to_drop(sm); } } }",
+        "table t { key = { f(1): exact @name(\"k\"); } actions = { NoAction; } } apply { t.apply(); }",
+        "apply { hdr.h.a = g(1); }",
+        "O() o; action a(bit<8> x) { hdr.s[o.read(x) & 1].a = x; } apply { a(1); }",
+        "apply { bit<8> x = f(1); pair_t y = q(); hdr.h.a = y.x + x; }",
+        "apply { bit<8> x = q().x; hdr.h.a = x; }",
+    ] {
+        let externs = "struct pair_t { bit<8> x; bit<8> y; } extern bit<8> f(in bit<8> x); extern pair_t q();
+            bit<8> g(in bit<8> x) { return f(x); }
+            extern O { O(); bit<8> read(in bit<8> i); } header h_t";
+        let source = program(body).replacen("header h_t", externs, 1);
+        for (option, message) in [
+            ("--emit-externs", "this target has no calls of externs with a result"),
+            ("-Wdisable=none", "is not part of v1model"),
+        ] {
+            let (code, output, _) = p4c(&source, &[option, "-o", "DIR/out.json", "DIR/prog.p4"]);
+            assert_eq!(code, 1, "{body}\n{output}");
+            assert!(output.contains(message), "{body}\n{output}");
+            assert!(!output.contains("internal error"), "{body}\n{output}");
+        }
+    }
+}
+
+#[test]
 fn extracting_a_whole_union_is_an_error() {
     let source = program("apply { }")
         .replace(

@@ -185,7 +185,10 @@ impl Elaborator<'_> {
                 };
                 self.cast(data, &to)
             }
-            ExprKind::Call(call) => self.eval_call(expr, call, frame),
+            ExprKind::Call(call) => match self.eval_call(expr, call, frame) {
+                Data::Nothing => self.missing_result(expr.span),
+                result => result,
+            },
             ExprKind::Invalid(reported) => (*reported).into(),
             _ => self.no_data(expr.span, "an expression has no value"),
         }

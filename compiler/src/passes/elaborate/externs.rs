@@ -9,7 +9,7 @@ use super::call::Argument as Passed;
 use super::frame::{Binding, ExternObject, Frame, Instance, ReturnTarget};
 use super::instance::InstanceName;
 use super::{join, method_base, Elaborator, Region};
-use crate::diag::{Code, Span};
+use crate::diag::{Code, Diagnostic, Span};
 use crate::ir::{CallId, Expr, Take};
 use crate::passes::builder::data::Data;
 use crate::passes::externs::call::{
@@ -207,6 +207,22 @@ impl Elaborator<'_> {
         self.into.externs.calls.push(call);
         self.emit(span, Pending::Call(id));
         data
+    }
+
+    /// The placeholder for the result of an extern call on a target whose calls have no results. Its own externs have none, so the extern is
+    /// unknown to it.
+    pub fn missing_result(&mut self, span: Span) -> Data {
+        // Without the option, the pass `externs` reports the extern itself.
+        if !self.options.emit_externs || self.options.only_check {
+            return self.skip().into();
+        }
+        let error = Diagnostic::error(
+            Code::TARGET,
+            span,
+            "this target has no calls of externs with a result",
+        )
+        .help("declare the extern with an `out` parameter in place of the result");
+        self.diagnostics.report_error(error).into()
     }
 
     /// The implementations of an object's abstract methods, elaborated with new variables for a call at `span`.

@@ -8,6 +8,7 @@ use num_bigint::BigInt;
 use crate::diag::{Code, Diagnostic, Span};
 use crate::ir::{self, Effect, FieldRef, MeterId, Primitive};
 use crate::passes::builder::data::{Data, Place};
+use crate::sema::Type;
 use crate::targets::v1model::STANDARD_METADATA;
 
 impl Lowering<'_> {
@@ -73,9 +74,12 @@ impl Lowering<'_> {
                     Code::TARGET,
                     span,
                     format!("extern function {name} is not part of v1model, so this target does not support it"),
-                )
-                .help("use --emit-externs to keep calls of it, for a switch that implements it");
-                self.diagnostics.report_error(what);
+                );
+                let help = match call.ret {
+                    Type::Void => "use --emit-externs to keep calls of it, for a switch that implements it",
+                    _ => "declare it with an `out` parameter in place of the result, and use --emit-externs to keep calls of it",
+                };
+                self.diagnostics.report_error(what.help(help));
             }
         }
     }
