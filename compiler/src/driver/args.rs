@@ -11,6 +11,7 @@ use crate::arch::Arch;
 use crate::constants::Language;
 use crate::diag::{Warning, WarningPolicy};
 use crate::preproc::{self, quoted_for_make, Dependencies};
+use crate::syntax::parser::TRANSLATE_P4_14;
 
 /// Compile a P4_16 program to BMv2 JSON and P4Info, with the options of p4c-bm2-ss.
 ///
@@ -676,9 +677,9 @@ impl P4cOptions {
         match self.standard.as_str() {
             "p4-16" | "p4_16" | "16" => {}
             "p4-14" | "p4_14" | "14" => {
-                return Err("--std p4-14: only P4_16 is supported; \
-                     translate the program with `p4test --p4v 14 --pp`"
-                    .to_owned());
+                return Err(format!(
+                    "--std p4-14: only P4_16 is supported; {TRANSLATE_P4_14}"
+                ));
             }
             other => return Err(format!("--std {other}: unknown version; use p4-16")),
         }

@@ -192,6 +192,25 @@ fn characters_outside_p4_are_rejected_except_in_annotations() {
 }
 
 #[test]
+fn a_program_in_p4_14_is_reported_once() {
+    let (_, errors) = parse(
+        "header_type data_t { fields { f1 : 32; } }\nheader data_t data;\nparser start { extract(data); return ingress; }",
+    );
+    expect_test::expect![[r#"
+        error[E0200]: this program is in P4_14; only P4_16 is supported
+         --> main.p4:1:1
+          |
+        1 | header_type data_t { fields { f1 : 32; } }
+          | ^^^^^^^^^^^
+          = help: translate the program with `p4test --p4v 14 --pp`
+
+    "#]]
+    .assert_eq(&errors);
+    let (_, errors) = parse("struct header_type { bit<8> x; } const header_type c = { 1 };");
+    assert_eq!(errors, "");
+}
+
+#[test]
 fn tokens_that_the_grammar_omits_are_rejected_in_annotations() {
     for token in ["...", "+=", "<<=", "|-|=", "{#}", "priority"] {
         let (_, errors) = parse(&format!("@a(x {token} y) const bool x = true;"));

@@ -66,8 +66,26 @@ impl Parser<'_> {
         })
     }
 
+    /// Whether the current tokens begin a declaration of a header's type in P4_14, which no P4_16 program has.
+    fn at_p4_14(&self) -> bool {
+        let kinds = [1, 2].map(|ahead| self.peek(ahead));
+        &*self.token().text == "header_type" && kinds == [TokenKind::Ident, TokenKind::LBrace]
+    }
+
+    /// Reports that the program is in P4_14. Later errors are not reported.
+    fn report_p4_14(&mut self) -> SyntaxError {
+        self.has_errors = true;
+        let message = "this program is in P4_14; only P4_16 is supported";
+        let error = Diagnostic::error(Code::SYNTAX, self.span(), message);
+        let reported = self.diagnostics.report_last(error.help(TRANSLATE_P4_14));
+        SyntaxError(Some(reported))
+    }
+
     /// Parses a top-level declaration; `None` for a forward declaration of an extern, which declares nothing.
     fn declaration(&mut self) -> Parse<Option<Decl>> {
+        if self.at_p4_14() {
+            return Err(self.report_p4_14());
+        }
         let annotations = self.opt_annotations()?;
         use TokenKind::*;
         Ok(Some(match self.kind() {

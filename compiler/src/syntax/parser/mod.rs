@@ -23,6 +23,9 @@ use crate::stack::levels;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 
+/// What to do with a program in P4_14, as a message says it.
+pub const TRANSLATE_P4_14: &str = "translate the program with `p4test --p4v 14 --pp`";
+
 /// Maximum number of `[...]` after a type.
 const MAX_DIMENSIONS: u32 = 200;
 
