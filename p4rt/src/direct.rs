@@ -69,6 +69,7 @@ pub fn read_counters(
     found: EntityVisitor<'_>,
 ) -> UpdateResult {
     let counters = Resource {
+        name: "counters",
         belongs_to: |table| table.direct_counter.is_some(),
         request: |entry| entry.counter_data = Some(CounterData::default()),
     };
@@ -88,6 +89,7 @@ pub fn read_meters(
 ) -> UpdateResult {
     reject_meter_counters("direct meter", filter.counter_data.as_ref())?;
     let meters = Resource {
+        name: "meters",
         belongs_to: |table| table.direct_meter.is_some(),
         request: |entry| entry.meter_config = Some(MeterMessage::default()),
     };
@@ -103,6 +105,8 @@ pub fn read_meters(
 
 /// A kind of direct resource: counters or meters, one per table entry.
 struct Resource {
+    /// The resource in messages.
+    name: &'static str,
     /// Returns whether a table has the direct resource.
     belongs_to: fn(&Table) -> bool,
     /// Sets the field of a `TableEntry` by which a read requests the direct resource.
@@ -146,8 +150,8 @@ impl Resource {
         let (table, core, entry) = locate(schema, Some(entry))?;
         if !(self.belongs_to)(table) {
             return Err(invalid(format!(
-                "table {} has no such direct resource",
-                table.name
+                "table {} has no direct {}",
+                table.name, self.name
             )));
         }
         if !entry.r#match.is_empty() {

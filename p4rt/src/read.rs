@@ -137,9 +137,7 @@ impl Progress {
             take(mem::take(&mut self.part));
         }
         if self.failed {
-            let mut status = Status::of_updates(&self.errors);
-            status.message = status.message.replacen("updates", "requests", 1);
-            return Some(Err(status));
+            return Some(Err(Status::of_requests(&self.errors)));
         }
         Some(Ok(()))
     }

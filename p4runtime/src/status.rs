@@ -21,16 +21,25 @@ impl Status {
     ///
     /// The overall code is UNKNOWN, as § 12.3 requires for a batch in which some updates failed.
     pub fn of_updates(errors: &[v1::Error]) -> Status {
+        Status::of_parts("update", errors)
+    }
+
+    /// Builds the status of a failed Read from one error per requested entity, in order, as [`Status::of_updates`] does.
+    pub fn of_requests(errors: &[v1::Error]) -> Status {
+        Status::of_parts("request", errors)
+    }
+
+    fn of_parts(part: &str, errors: &[v1::Error]) -> Status {
         let failed = errors.iter().filter(|e| e.canonical_code != 0).count();
         let first = errors
             .iter()
             .enumerate()
             .find(|(_, e)| e.canonical_code != 0)
-            .map(|(i, e)| format!("; first is update {i}: {}", e.message))
+            .map(|(i, e)| format!("; first is {part} {i}: {}", e.message))
             .unwrap_or_default();
         Status {
             code: Code::Unknown.into(),
-            message: format!("{failed} of {} updates failed{first}", errors.len()),
+            message: format!("{failed} of {} {part}s failed{first}", errors.len()),
             details: errors.iter().map(pack).collect(),
         }
     }
@@ -141,6 +150,10 @@ mod tests {
             "1 of 3 updates failed; first is update 1: no such entry"
         );
         assert_eq!(status.update_errors(), errors);
+        assert_eq!(
+            Status::of_requests(&errors).message,
+            "1 of 3 requests failed; first is request 1: no such entry"
+        );
     }
 
     #[test]

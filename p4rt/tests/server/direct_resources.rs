@@ -88,7 +88,13 @@ fn wildcards_read_all_counters() {
     );
     assert_eq!(code(&f.try_read(&missing).unwrap_err()), Code::NotFound);
     let none = format!("direct_counter_entry {{ table_entry {{ table_id: {ROUTES} }} }}");
-    assert_eq!(code(&f.try_read(&none).unwrap_err()), Code::InvalidArgument);
+    let refused = f.try_read(&none).unwrap_err();
+    assert_eq!(code(&refused), Code::InvalidArgument);
+    assert!(
+        refused.message.ends_with("has no direct counters"),
+        "{}",
+        refused.message
+    );
 }
 
 fn acl(more: &str) -> String {
