@@ -636,12 +636,10 @@ fn results_of_externs_of_other_targets_are_refused_where_they_are_used() {
             bit<8> g(in bit<8> x) { return f(x); }
             extern O { O(); bit<8> read(in bit<8> i); } header h_t";
         let source = program(body).replacen("header h_t", externs, 1);
-        for (option, message) in [
-            ("--emit-externs", "this target has no calls of externs with a result"),
-            ("-Wdisable=none", "is not part of v1model"),
-        ] {
+        for option in ["--emit-externs", "-Wdisable=none"] {
             let (code, output, _) = p4c(&source, &[option, "-o", "DIR/out.json", "DIR/prog.p4"]);
             assert_eq!(code, 1, "{body}\n{output}");
+            let message = "this target has no calls of externs with a result";
             assert!(output.contains(message), "{body}\n{output}");
             assert!(!output.contains("internal error"), "{body}\n{output}");
         }

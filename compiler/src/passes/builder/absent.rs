@@ -1,7 +1,7 @@
 //! Placeholders: why a value, a place or a statement is missing.
 //!
-//! A placeholder carries [`Absent`], which exists only after a reported error, or for a construct that the target does not support and that is
-//! not reported yet. So code is never dropped without a reason.
+//! A placeholder carries [`Absent`], which exists only after a reported error, or for a construct that is not reported because the program is
+//! only checked. So code is never dropped without a reason.
 
 use super::data::{Data, Place};
 use super::Builder;
@@ -15,9 +15,8 @@ pub struct Absent(Reason);
 enum Reason {
     /// An error was reported.
     Error(ErrorReported),
-    /// The target does not support a construct. This is not reported: the program is only checked, and no output is written, or a later pass
-    /// reports it.
-    NotReported,
+    /// The target does not support a construct. The program is only checked, so this is not reported, and no output is written.
+    OnlyChecked,
 }
 
 impl From<ErrorReported> for Absent {
@@ -59,11 +58,10 @@ impl Builder<'_> {
         self.error(Code::TARGET, span, message).into()
     }
 
-    /// Records that a construct is skipped because the program is only checked, or because a later pass reports it. Returns the reason for its
-    /// placeholder.
+    /// Records that a construct is skipped because the program is only checked. Returns the reason for its placeholder.
     pub fn skip(&mut self) -> Absent {
         self.skips = true;
-        Absent(Reason::NotReported)
+        Absent(Reason::OnlyChecked)
     }
 
     /// The reason for a placeholder in a case that only an earlier error or skipped construct can cause. Without one,
@@ -71,7 +69,7 @@ impl Builder<'_> {
     pub fn impossible(&mut self, span: impl Into<Option<Span>>, what: &str) -> Absent {
         match self.diagnostics.error_reported() {
             Some(reported) => reported.into(),
-            None if self.skips => Absent(Reason::NotReported),
+            None if self.skips => Absent(Reason::OnlyChecked),
             None => self.diagnostics.internal(span.into(), what).into(),
         }
     }

@@ -212,8 +212,7 @@ impl Elaborator<'_> {
     /// The placeholder for the result of an extern call on a target whose calls have no results. Its own externs have none, so the extern is
     /// unknown to it.
     pub fn missing_result(&mut self, span: Span) -> Data {
-        // Without the option, the pass `externs` reports the extern itself.
-        if !self.options.emit_externs || self.options.only_check {
+        if self.options.only_check {
             return self.skip().into();
         }
         let error = Diagnostic::error(
