@@ -56,19 +56,14 @@ impl Group {
     /// usually the last to acknowledge the next PSN, since a packet is copied to the paths in their order. It becomes the
     /// trigger path, so the ACKs of the others start no walk.
     fn compare(&self, search: &mut MinSearch) {
-        let space = self.space();
-        for path in self.paths_of(search.node) {
-            let candidate = self.leaves.path_psn(path);
-            let is_oldest = (search.oldest).is_none_or(|oldest| candidate.is_before(oldest, space));
-            let is_as_old = (search.oldest)
-                .is_some_and(|oldest| candidate.psn == oldest.psn && !candidate.by_sender);
-            if is_oldest {
-                search.oldest = Some(candidate);
-            }
-            if is_oldest || is_as_old {
-                search.last = Some(path);
-            }
-        }
+        let mut paths = self.paths_of(search.node);
+        search.oldest = (self.leaves).oldest(self.space(), paths.clone(), search.oldest);
+        let Some(oldest) = search.oldest else { return };
+        let last = paths.rfind(|path| {
+            let candidate = self.leaves.path_psn(*path);
+            *path == oldest.path || (candidate.psn == oldest.psn && !candidate.by_sender)
+        });
+        search.last = last.or(search.last);
     }
 
     fn is_walk_alive(&self, now: u64) -> bool {

@@ -109,9 +109,7 @@ impl Remote {
             sent_to: None,
         })
     }
-}
 
-impl Remote {
     /// Receives packets until the switch is idle. Waits for expected packets up to `limit`.
     async fn receive(&mut self, packets: &mut Packets, limit: Duration) -> Result<(), Failure> {
         let start = tokio::time::Instant::now();
