@@ -9,6 +9,7 @@ mod args;
 mod bfrt;
 mod command;
 mod compilation;
+mod config;
 mod debug;
 mod engine;
 mod files;
@@ -58,7 +59,8 @@ use tokio_stream::{wrappers::UnixListenerStream, Stream, StreamExt};
 use tonic::transport::server::{Router, Server as GrpcServer, TcpIncoming};
 use tracing::{debug, info, warn};
 
-pub use args::{Config, LogLevel, ServerAddress, SwitchArgs};
+pub use args::{LogLevel, SwitchArgs};
+pub use config::{Config, ServerAddress};
 pub use debug::{frame_filter, CreateDebugger, DebuggedFrame, PacketDebugger, ReleasedPacket};
 pub use link_change::LinkChangeArgs;
 pub use thrift::{
