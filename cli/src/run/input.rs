@@ -53,7 +53,7 @@ impl Input {
             }
         };
         let data = Arc::new(ExpectedData::new(bytes));
-        // Without instructions for SHA-256 a processor hashes 100 to 200 MB/s, so the fabric starts meanwhile. If there is no thread,
+        // Without instructions for SHA-256 a processor hashes about 100 MB/s, so the fabric starts meanwhile. If there is no thread,
         // the data is hashed when the digest is read.
         let ahead = data.clone();
         let _ = thread::Builder::new().spawn(move || ahead.sha256());

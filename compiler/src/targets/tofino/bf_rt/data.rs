@@ -1,4 +1,4 @@
-//! Data and key fields that are the same in each program.
+//! What is the same in each program: data and key fields, and the table of debug counters.
 
 use alfirk_bf_rt_json::ids::{self, Prefix};
 use alfirk_bf_rt_json::{
