@@ -148,7 +148,7 @@ impl<'a> Exprs<'a> {
     pub fn number(&self, expr: &Expr) -> json::Expr {
         match (expr, expr.scalar()) {
             (Expr::Field { place, .. }, _) => self.field(*place),
-            (Expr::Param { index, .. }, _) => json::Expr::Local(*index as u32),
+            (Expr::Param { index, .. }, Some(Scalar::Bool)) => json::Expr::Local(*index as u32),
             (_, Some(Scalar::Bool)) => json::Expr::unary(Op::B2d, self.expr(expr)),
             _ => self.expr(expr),
         }
@@ -160,7 +160,11 @@ impl<'a> Exprs<'a> {
             Expr::Number { value, ty } => json::Expr::hex(hex(value, ty.width())),
             Expr::Bool(value) => json::Expr::Bool(*value),
             Expr::Field { place, ty } => typed_value(*ty, self.field(*place)),
-            Expr::Param { index, ty } => typed_value(*ty, json::Expr::Local(*index as u32)),
+            Expr::Param { index, ty } => {
+                // Unlike a field, a parameter has no sign in BMv2.
+                let value = json::Expr::Local(*index as u32);
+                wrap_if_signed(typed_value(*ty, value), Some(*ty))
+            }
             Expr::Valid(HeaderPlace::Fixed(header)) => {
                 let name = self.program.objects.storage.header(*header).name.clone();
                 json::Expr::unary(Op::D2b, json::Expr::field(name, json::FieldRef::VALID))

@@ -35,9 +35,19 @@ pub fn lower(program: &mut InlinedProgram, diagnostics: &mut Diagnostics) {
         let mut places = Vec::with_capacity(written.list.len());
         let mut added = 0;
         for (entry, priority) in written.list.into_iter().zip(priorities) {
-            let Some(alternatives) = keys(&entry, &table.keys, diagnostics) else {
+            let Some(mut alternatives) = keys(&entry, &table.keys, diagnostics) else {
                 continue;
             };
+            alternatives.retain(|keys| !keys.iter().zip(&table.keys).any(never_matches));
+            if alternatives.is_empty() {
+                let message =
+                    "this entry never matches: its value has bits outside the mask of the key";
+                diagnostics.report(Diagnostic::warning(
+                    Warning::Mismatch,
+                    entry.keyset_span,
+                    message,
+                ));
+            }
             if alternatives.len() > 1 {
                 added += alternatives.len() as u64 - 1;
             }
@@ -181,6 +191,17 @@ fn entry_key(element: &KeysetElement, key: &Key) -> Result<EntryKey, &'static st
             }
         }
     })
+}
+
+/// Whether a value has bits outside the mask of its key. The switch applies the mask to entries, too, and so would match such an entry.
+fn never_matches((value, key): (&EntryKey, &Key)) -> bool {
+    match (value, &key.mask) {
+        (
+            EntryKey::Exact(value) | EntryKey::Lpm(value, _) | EntryKey::Ternary(value, _),
+            Some(mask),
+        ) => value & mask != *value,
+        (EntryKey::Range(..), _) | (_, None) => false,
+    }
 }
 
 /// The prefix length of a mask; `None` if its ones are not contiguous leading ones.
