@@ -10,6 +10,7 @@ mod entities;
 #[allow(dead_code)]
 #[path = "../server/fixture.rs"]
 mod fixture;
+mod generated;
 mod json;
 mod loader;
 mod messages;
