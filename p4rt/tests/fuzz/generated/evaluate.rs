@@ -3,8 +3,8 @@
 //! and 12.5 of version 1.2.5).
 
 use super::program::{
-    Argument, Block, Control, Direction, Expr, Place, Program, Routine, Statement, Type, Typed,
-    HEADERS, REGISTER_CELLS,
+    all_hold, Argument, Block, Control, Direction, Expr, Place, Program, Routine, Statement, Type,
+    Typed, HEADERS, REGISTER_CELLS,
 };
 
 /// What follows a statement.
@@ -97,10 +97,8 @@ impl Packet<'_> {
             .iter()
             .map(|field| fields[*field])
             .collect();
-        let is_second = self.program.selects.iter().any(|case| {
-            let mut pairs = case.iter().zip(&selected);
-            pairs.all(|(value, key)| value.holds(*key))
-        });
+        let mut cases = self.program.selects.iter();
+        let is_second = cases.any(|case| all_hold(case, &selected));
         match is_second {
             true => self.extract(1, rest).unwrap_or(rest),
             false => rest,
@@ -282,10 +280,8 @@ impl Packet<'_> {
     fn apply(&mut self, table: usize) -> (usize, bool, Flow) {
         let table = &self.control.tables[table];
         let keys: Vec<u128> = table.keys.iter().map(|(_, key)| self.value(key)).collect();
-        let hit = table.entries.iter().find(|(matches, _)| {
-            let mut pairs = matches.iter().zip(&keys);
-            pairs.all(|(value, key)| value.holds(*key))
-        });
+        let mut entries = table.entries.iter();
+        let hit = entries.find(|(matches, _)| all_hold(matches, &keys));
         let (action, values) = hit.map_or(&table.default, |(_, call)| call);
         let routine = &self.control.actions[*action];
         for (parameter, value) in routine.parameters.iter().zip(values) {

@@ -156,6 +156,12 @@ impl Match {
     }
 }
 
+/// Whether each key is what the match at its place wants.
+pub fn all_hold(matches: &[Match], keys: &[u128]) -> bool {
+    let mut pairs = matches.iter().zip(keys);
+    pairs.all(|(value, key)| value.holds(*key))
+}
+
 /// An action with the values of its parameters.
 pub type ActionCall = (usize, Vec<u128>);
 
